@@ -1,0 +1,6 @@
+"""Conversations in the memory of one process."""
+
+from chathistory_memory.backend import MemoryBackend
+from chathistory_memory.store import MemoryStore
+
+__all__ = ["MemoryBackend", "MemoryStore"]
