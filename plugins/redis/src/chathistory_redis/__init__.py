@@ -1,0 +1,1 @@
+"""Conversations on a Redis or Valkey server."""
