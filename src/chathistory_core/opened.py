@@ -28,9 +28,16 @@ class Opened:
             raise BackendStateError(f"{self._name} is closed: use it inside `async with`")
         if self._process != os.getpid():
             raise BackendStateError(f"{self._name} was opened by a parent process: open another one in this process")
-        if asyncio.get_running_loop() is not self._loop:
+        if _running_loop() is not self._loop:
             raise BackendStateError(f"{self._name} was opened in another event loop: open another one in this loop")
 
     def close(self) -> None:
         """Belong to nobody."""
         self._loop = None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

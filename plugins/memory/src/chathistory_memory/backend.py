@@ -119,7 +119,7 @@ class MemoryBackend:
             elif operation == "replace":
                 log.take_away()
             written = log.put(batch, turn_id, digest, now, turns_kept=self.limits.turns_kept)
-            self._store.renew(log, None if self._ttl is None else now + self._ttl)
+            log.expires_at = None if self._ttl is None else now + self._ttl
             return written
 
     async def clear(self, key: str, *, expected_revision: str | None = None) -> bool:

@@ -9,8 +9,8 @@ from threading import Lock
 from chathistory_core import ConversationSummary, Order
 from chathistory_memory.log import Log
 
-_PURGED_AT_ONCE = 100
-"""The most expired conversations that one write removes."""
+_LOOKED_AT = 10
+"""How many conversations a write looks at, to remove those that have expired."""
 
 
 class MemoryStore:
@@ -19,7 +19,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.lock = Lock()
         self._logs: dict[str, Log] = {}
-        """In the order of their last writes, which is that of their expiry."""
+        """First the one that was not looked at for longest."""
         self._keys: list[str] = []
         """Sorted."""
 
@@ -35,20 +35,18 @@ class MemoryStore:
         log = self._logs[key] = Log(key, now)
         return log
 
-    def renew(self, log: Log, expires_at: datetime | None) -> None:
-        """Note that the conversation was written just now."""
-        log.expires_at = expires_at
-        self._logs[log.key] = self._logs.pop(log.key)
-
     def drop(self, key: str) -> None:
         """Remove the conversation, if there is one."""
         if self._logs.pop(key, None) is not None:
             del self._keys[bisect_left(self._keys, key)]
 
     def purge(self, now: datetime) -> None:
-        """Remove some of what has expired."""
-        for key in [log.key for log in islice(self._logs.values(), _PURGED_AT_ONCE) if log.expired(now)]:
-            self.drop(key)
+        """Look at some conversations, each write at others, and remove those that have expired."""
+        for log in list(islice(self._logs.values(), _LOOKED_AT)):
+            if log.expired(now):
+                self.drop(log.key)
+            else:
+                self._logs[log.key] = self._logs.pop(log.key)
 
     def page(
         self, prefix: str, after: ConversationSummary | None, limit: int | None, order: Order, now: datetime
@@ -59,13 +57,14 @@ class MemoryStore:
         else:
             recent = sorted((log.summary for log in self._under(prefix, prefix, now)), key=_recency)
             found = iter(recent if after is None else recent[bisect_right(recent, _recency(after), key=_recency) :])
-        return tuple(islice(found, limit))
+        return tuple(islice(found, None if limit is None else min(limit, len(self._keys))))
 
     def _by_key(self, prefix: str, after: str, now: datetime) -> Iterator[ConversationSummary]:
         return (log.summary for log in self._under(prefix, max(prefix, after), now) if log.key != after)
 
     def _under(self, prefix: str, start: str, now: datetime) -> Iterator[Log]:
-        for key in islice(self._keys, bisect_left(self._keys, start), None):
+        for index in range(bisect_left(self._keys, start), len(self._keys)):
+            key = self._keys[index]
             if not key.startswith(prefix):
                 return
             if (log := self.find(key, now)) is not None:

@@ -1,0 +1,45 @@
+"""The tests every backend has to pass.
+
+Subclass `BackendTests` and give it one fixture::
+
+    class TestMyBackend(BackendTests):
+        @pytest.fixture
+        def make_backend(self, tmp_path):
+            return functools.partial(MyBackend, tmp_path / "history.db")
+
+`make_backend` makes, at each call, another unopened backend over one store that is empty at first. The tests are plain
+functions that run an event loop of their own; pytest needs no plugin and no setting. A backend whose store several
+processes can share adds `ProcessTests` (`make_backend` must then be picklable), one with a `ttl` adds `ExpiryTests`.
+"""
+
+import pytest
+
+pytest.register_assert_rewrite(
+    *(
+        f"{__name__}.{module}"
+        for module in (
+            "atomicity",
+            "awkward",
+            "clearing",
+            "epochs",
+            "expiry",
+            "failures",
+            "lifecycle",
+            "listing",
+            "order",
+            "processes",
+            "reads",
+            "revisions",
+            "sizes",
+            "suite",
+            "turns",
+        )
+    )
+)
+
+from chathistory_core.testing.expiry import ExpiringStore, ExpiryTests  # noqa: E402 - after assertions are registered
+from chathistory_core.testing.processes import ProcessTests  # noqa: E402
+from chathistory_core.testing.scenario import BackendFactory  # noqa: E402
+from chathistory_core.testing.suite import BackendTests  # noqa: E402
+
+__all__ = ["BackendFactory", "BackendTests", "ExpiringStore", "ExpiryTests", "ProcessTests"]
