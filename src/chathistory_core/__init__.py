@@ -2,6 +2,8 @@
 
 from chathistory_core.backend import ChatHistoryBackend, Order
 from chathistory_core.checks import check_page, check_read, check_write
+from chathistory_core.codec import Codec, MessageCodec
+from chathistory_core.conversations import History
 from chathistory_core.errors import (
     AmbiguousBackendError,
     BackendBrokenError,
@@ -25,7 +27,17 @@ from chathistory_core.errors import (
     UnknownFormatError,
 )
 from chathistory_core.keys import check_key, check_prefix, check_turn_id, prefix_end, scope
+from chathistory_core.messages import ChatMessage
 from chathistory_core.opened import Opened
+from chathistory_core.opening import open_backend, open_history
+from chathistory_core.provider import (
+    ChatHistoryProvider,
+    InvokedContext,
+    InvokingContext,
+    MessageFilter,
+    check_state_keys,
+    exclude_history,
+)
 from chathistory_core.reading import erase, iter_records, read_on
 from chathistory_core.records import (
     NO_REVISION,
@@ -40,9 +52,13 @@ from chathistory_core.records import (
     new_turn_id,
     turn_digest,
 )
+from chathistory_core.session import AgentSession, ProviderSessionState, StateBag
+from chathistory_core.stored import StoredChatHistoryProvider
+from chathistory_core.turn import Turn
 
 __all__ = [
     "NO_REVISION",
+    "AgentSession",
     "AmbiguousBackendError",
     "BackendBrokenError",
     "BackendError",
@@ -52,6 +68,9 @@ __all__ = [
     "BackendUnavailableError",
     "ChatHistoryBackend",
     "ChatHistoryError",
+    "ChatHistoryProvider",
+    "ChatMessage",
+    "Codec",
     "ConfigurationError",
     "Conversation",
     "ConversationSummary",
@@ -59,17 +78,26 @@ __all__ = [
     "DecodeError",
     "EncodeError",
     "EpochChangedError",
+    "History",
     "IncompatibleBackendError",
     "InvalidKeyError",
+    "InvokedContext",
+    "InvokingContext",
     "Limits",
+    "MessageCodec",
+    "MessageFilter",
     "Opened",
     "Operation",
     "Order",
+    "ProviderSessionState",
     "Record",
     "RecordError",
     "RevisionConflictError",
+    "StateBag",
+    "StoredChatHistoryProvider",
     "StoredRecord",
     "TooLargeError",
+    "Turn",
     "TurnConflictError",
     "UnknownFormatError",
     "Written",
@@ -77,12 +105,16 @@ __all__ = [
     "check_page",
     "check_prefix",
     "check_read",
+    "check_state_keys",
     "check_turn_id",
     "check_write",
     "erase",
+    "exclude_history",
     "iter_records",
     "new_revision",
     "new_turn_id",
+    "open_backend",
+    "open_history",
     "prefix_end",
     "read_on",
     "scope",

@@ -1,6 +1,8 @@
 """What every backend checks before any I/O, said once."""
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from chathistory_core.backend import Order
 from chathistory_core.errors import TooLargeError
@@ -24,7 +26,7 @@ def check_write(
 
     Raises:
         InvalidKeyError: of the key or the turn id.
-        ValueError: an append of nothing.
+        ValueError: an append of nothing, or a record whose format is no name of one.
         TooLargeError: above `limits`.
     """
     check_key(key)
@@ -41,6 +43,11 @@ def check_write(
     for index, record in enumerate(batch):
         if not isinstance(record.payload, bytes):
             raise TypeError(f"record {index} has a payload of {type(record.payload).__name__}: it must be bytes")
+        if not _is_format(record.format):
+            raise ValueError(
+                f"record {index} for conversation {key!r} has the format {record.format!r}: "
+                "it is name(+encoding[.keyid])*, names of a-z, 0-9 and -, key ids of A-Z, a-z, 0-9, _ and -"
+            )
         size = len(record.payload)
         total += size
         if size > limits.max_record_bytes:
@@ -62,6 +69,11 @@ def check_page(prefix: str, limit: int | None, order: Order) -> None:
     _check_count("limit", limit)
     if order not in ("key", "recent"):
         raise ValueError(f"order is 'key' or 'recent', not {order!r}")
+
+
+@lru_cache
+def _is_format(name: str) -> bool:
+    return re.fullmatch(r"[a-z0-9-]+(\+[a-z0-9-]+(\.[A-Za-z0-9_-]+)?)*", name) is not None
 
 
 def _check_count(name: str, value: int | None) -> None:

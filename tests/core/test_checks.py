@@ -104,3 +104,14 @@ def test_a_page_has_a_prefix_a_limit_and_an_order() -> None:
         check_page("", -1, "key")
     with pytest.raises(ValueError, match="order is 'key' or 'recent', not 'oldest'"):
         check_page("", None, cast("Order", "oldest"))
+
+
+@pytest.mark.parametrize("name", ["chat-message", "openai-chat+zstd", "a+b.K_2-x+c", "chathistory-note"])
+def test_a_format_is_a_name_and_encodings(name: str) -> None:
+    check_write("append", "k", [Record(b"", name)], "t", Limits())
+
+
+@pytest.mark.parametrize("name", ["", "Chat", "a b", "a+", "+a", "a.k", "a+b.", "a+b.k.l", "\ud800", "a\n", "é"])
+def test_any_other_format_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ValueError, match="record 0 for conversation 'k' has the format"):
+        check_write("append", "k", [Record(b"", name)], "t", Limits())

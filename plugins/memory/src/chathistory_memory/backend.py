@@ -7,6 +7,7 @@ from typing import Self
 
 from chathistory_core import (
     NO_REVISION,
+    ConfigurationError,
     Conversation,
     ConversationSummary,
     EpochChangedError,
@@ -48,7 +49,7 @@ class MemoryBackend:
         Without a `store` the backend has one of its own, which stays with the object when it is closed.
         """
         if ttl is not None and ttl <= timedelta(0):
-            raise ValueError(f"`ttl` is {ttl}: it must be more than nothing")
+            raise ConfigurationError(f"`ttl` is {ttl}: it must be more than nothing")
         self._store = MemoryStore() if store is None else store
         self._ttl = ttl
         self._clock = clock

@@ -1,0 +1,70 @@
+"""What all parts of a message share: frozen, camelCase in JSON, and a `repr` that shows no content."""
+
+from collections.abc import Mapping
+from typing import Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic.alias_generators import to_camel
+from pydantic_core import core_schema
+
+
+class Value(BaseModel):
+    """An immutable part of a message. `model_copy(update=…)` makes a changed copy, and validates it."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        hide_input_in_errors=True,
+    )
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - nothing in it can change
+        """The value itself, or with `update` a validated copy, which is no longer what any client sent: no origin."""
+        if not update:
+            return self
+        fields = {name: getattr(self, name) for name in self.__pydantic_fields_set__}
+        return type(self)(**{**fields, **update})
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+
+Typed = TypeVar("Typed", bound=Value)
+
+
+def with_type(value: Typed) -> Typed:
+    """What was read with its `$type`; `ValueError` where it took the default."""
+    if "type" not in value.model_fields_set:
+        raise ValueError("`$type` is missing")
+    return value
+
+
+class Given:
+    """Takes from Python the values of these classes as they are, and from JSON what the annotated type says."""
+
+    def __init__(self, *classes: type[Value]) -> None:
+        self._classes = classes
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        """The two ways, as pydantic wants them."""
+        names = " or ".join(one.__name__ for one in self._classes)
+        given = core_schema.is_instance_schema(self._classes, cls_repr=names)
+        return core_schema.json_or_python_schema(json_schema=handler(source), python_schema=given)
