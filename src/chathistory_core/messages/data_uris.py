@@ -15,7 +15,7 @@ _NO_MEDIA_TYPE: Final = "text/plain;charset=US-ASCII"
 def in_base64(uri: str) -> str:
     """The data URI with its bytes in base64, as .NET has it; what is no data URI of text is itself."""
     head, comma, data = uri.partition(",")
-    media_type = head[5:]
+    media_type = head[5:].strip(" ")
     if head[:5].lower() != "data:" or not comma or media_type.lower().endswith(_BASE64):
         return uri
     if media_type and not is_media_type(media_type):
@@ -24,7 +24,7 @@ def in_base64(uri: str) -> str:
         encoded = b64encode(unquote_to_bytes(data)).decode()
     except UnicodeEncodeError:  # a lone surrogate: no bytes
         return uri
-    return f"{head if media_type else head + _NO_MEDIA_TYPE}{_BASE64},{encoded}"
+    return f"{head[:5]}{media_type or _NO_MEDIA_TYPE}{_BASE64},{encoded}"
 
 
 def is_data_uri(uri: str) -> bool:

@@ -90,6 +90,11 @@ class ChatMessage(Value):
         """The message, made of this."""
         return self._twin(self.additional_properties, origin)
 
+    def _made_of(self, origin: Origin) -> Self:
+        """The message itself, which nobody else holds yet, with this origin."""
+        object.__setattr__(self, "__pydantic_private__", {"_origin": origin})
+        return self
+
     @property
     def source(self) -> SourceAttribution:
         """Where it came from; `External` where it has no mark, or data in the mark's place."""

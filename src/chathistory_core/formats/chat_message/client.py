@@ -13,6 +13,7 @@ from chathistory_core.formats.chat_message.places import (
     DOTNET_LEVELS,
     EXTRA,
     MESSAGE_LEVEL,
+    TOO_DEEP,
     UnstorableError,
 )
 from chathistory_core.formats.chat_message.records import encode, name, read_value, text_in
@@ -29,10 +30,17 @@ def load(source: str | bytes | Mapping[str, Json] | Sequence[Mapping[str, Json]]
     Raises:
         DecodeError: there is something else in it.
     """
-    if isinstance(source, (bytes, bytearray)):
-        source = text_in(bytes(source))
+    if isinstance(source, bytes):
+        source = text_in(source)
+    elif isinstance(source, str):
+        source = source.removeprefix("\ufeff")
+    given: object = source
+    if not isinstance(given, (str, Mapping, Sequence)):
+        raise TypeError(f"JSON text, an object or a list of them is loaded, not {type(given).__name__}")
     try:
         return [_loaded(text) for text in _texts(source)]
+    except RecursionError:
+        raise DecodeError(name, TOO_DEEP) from None
     except ValueError as error:
         raise DecodeError(name, str(error)) from None
 
@@ -110,7 +118,7 @@ def _same(given: Any, written: Any) -> bool:
     if isinstance(given, list) and isinstance(written, list):
         return len(given) == len(written) and all(map(_same, given, written))
     if not isinstance(given, dict) or not isinstance(written, dict):
-        return type(given) is type(written) and bool(given == written)
+        return isinstance(given, bool) is isinstance(written, bool) and bool(given == written)
     if "$type" in written and next(iter(given)) != "$type":
         return False
     return all(_same_member(key, value, written) for key, value in given.items())

@@ -75,7 +75,7 @@ def read_content(
     if kinds := _kinds(raw):
         kind = kinds[0] if len(kinds) == 1 and isinstance(kinds[0], str) else ""
         if kind in _OLD_KINDS:
-            members = {_OLD_NAMES.get(key, key): value for key, value in raw.items()}
+            members = {_OLD_NAMES.get(str(key), str(key)): value for key, value in raw.items()}
         model = CONTENTS.get(_OLD_KINDS.get(kind, kind))
     try:
         return UnknownContent(raw=raw) if model is None else _read_whole(model, members, level, limit)

@@ -8,12 +8,12 @@ _PORT: Final = r"(?::(?:\d{1,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|65
 _REST: Final = r"(?:[/?#][^\\]*)?"
 
 _URI: Final = re.compile(
-    rf"[A-Za-z][A-Za-z0-9+.-]+://{_LABEL}(?:\.{_LABEL}){{0,30}}{_PORT}{_REST}"
-    rf"|file:///[^\\]*"
+    rf"(?!(?:file|net\.\w*|vsmacros):)[a-z][a-z0-9+.-]+://{_LABEL}(?:\.{_LABEL}){{0,30}}{_PORT}{_REST}"
+    rf"|file:///(?:(?:[a-z]:/)?[^\\/:][^\\:]*)?"
     rf"|(?:urn|data|about|blob|tel|cid|sandbox):[^\\/][^\\]*|sandbox:/[^\\/][^\\]*"
     rf"|/(?:[^/\\][^\\]*)?|[?#][^\\]*"
-    rf"|(?:[^\s\x00-\x20:/?#\\][^:/?#\\]*{_REST})?",
-    re.DOTALL,
+    rf"|(?![a-z]\|)(?:[^\s\x00-\x20:/?#\\][^:/?#\\]*{_REST})?",
+    re.DOTALL | re.IGNORECASE | re.ASCII,
 )
 
 

@@ -200,9 +200,9 @@ def _write_parts(value: Sequence[Annotation | Region], place: Place, member: Mem
 
 def _write_part(part: Annotation | Region, place: Place) -> Any:
     """An annotation or region; of one that .NET does not know an empty one is left."""
-    from chathistory_core.formats.chat_message.reading import read_part  # it checks by writing
-
     if isinstance(part, (UnknownAnnotation, UnknownAnnotatedRegion)):
+        from chathistory_core.formats.chat_message.reading import read_part  # it checks by writing
+
         if part.raw is None:
             return None
         known = read_part(part, place)
