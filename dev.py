@@ -1,7 +1,8 @@
-"""What a checkout can do: `python3 dev.py demo`, `python3 dev.py test`, `python3 dev.py check`.
+"""What a checkout can do: `python3 dev.py demo`, `test`, `check`, `docs`, `dist`.
 
 Needs Python 3.11 or newer with `venv` and pip, nothing else: it puts uv into `.bootstrap/` and the project's
-environment, exactly as locked, into `.venv/`. Words behind the command go to what it runs: `python3 dev.py test -k turn`.
+environment, exactly as locked, into `.venv/`. Words behind the command go to what it runs:
+`python3 dev.py test -k turn`.
 """
 
 import os
@@ -20,6 +21,8 @@ COMMANDS = {
     "demo": "run the main job: an agent whose conversation is stored on SQLite, and still there in the next run",
     "test": "run every test",
     "check": "run the linter, the formatter, the type checker and the import rules",
+    "docs": "build the documentation into docs/_build/; a warning is an error",
+    "dist": "build wheels and source distributions into dist/",
     "sync": "set up the environment and do nothing more",
 }
 
@@ -40,14 +43,18 @@ def environment() -> dict[str, str]:
     return {**variables, "UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
 
 
-def sync() -> None:
-    """Bring the environment to what the lock file says; a second call takes a fraction of a second."""
+def installed_uv() -> str:
     uv = program(BOOTSTRAP, "uv")
     if not Path(uv).exists():
         print("dev.py: installing uv into .bootstrap/", file=sys.stderr)
         venv.create(BOOTSTRAP, with_pip=True, clear=True)
         run(program(BOOTSTRAP, "python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}")
-    run(uv, "sync", "--quiet", "--locked", "--all-packages", "--all-extras", "--group", "dev")
+    return uv
+
+
+def sync() -> None:
+    """Bring the environment to what the lock file says; a second call takes a fraction of a second."""
+    run(installed_uv(), "sync", "--quiet", "--locked", "--all-packages", "--all-extras", "--group", "dev")
 
 
 def main() -> None:
@@ -59,6 +66,9 @@ def main() -> None:
         sys.exit(0 if command in {"help", "-h", "--help"} else 2)
     if sys.version_info < (3, 11):
         sys.exit(f"dev.py: Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
+    if command == "dist":
+        run(installed_uv(), "build", "--quiet", "--all-packages", "--clear", "--out-dir", "dist", *rest)
+        return
     sync()
     python = program(ROOT / ".venv", "python")
     if command == "demo":
@@ -71,6 +81,9 @@ def main() -> None:
         for version in ("3.11", "3.14"):
             run(python, "-m", "mypy", "--python-version", version)
         run(program(ROOT / ".venv", "lint-imports"))
+    elif command == "docs":
+        strict = ("--fail-on-warning", "--nitpicky", "--fresh-env", "--quiet")
+        run(python, "-m", "sphinx", *strict, "-d", "docs/_build/doctrees", "docs", "docs/_build/html", *rest)
 
 
 if __name__ == "__main__":

@@ -19,10 +19,7 @@ from chathistory_core.errors import (
 from chathistory_core.plugin import CONTRACT, ENTRY_POINT_GROUP, BackendOptions, BackendPlugin
 
 _EXTRAS = {
-    "http": "http",
-    "https": "http",
     "memory": "memory",
-    "postgresql": "postgresql",
     "redis": "redis",
     "rediss": "redis",
     "sqlite": "sqlite",
@@ -101,7 +98,11 @@ def _not_found(name: str, installed: Sequence[str]) -> str:
 
 
 def _install(name: str) -> str:
-    return f'pip install "chathistory-core[{_EXTRAS[name]}]"'
+    extra = _EXTRAS[name]
+    return (
+        f'pip install "chathistory-core[{extra}]" '
+        f"(from a folder of wheels: add --find-links FOLDER; in a checkout: pip install -e plugins/{extra})"
+    )
 
 
 def load_options(backend: InstalledBackend) -> type[BackendOptions]:

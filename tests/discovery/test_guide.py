@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -60,8 +61,8 @@ def test_the_guide_s_plugin_imports_its_driver_only_when_it_is_opened(blocks: li
 
 def test_the_guide_s_example_runs(blocks: list[str]) -> None:
     names: dict[str, object] = {"open_backend": open_backend}
-    body = blocks[2].replace("...", "return backend")
-    exec("async def example():\n    " + body, names)
+    body = indent(blocks[2].replace("...", "return backend"), "    ")
+    exec("async def example():\n" + body, names)
     example = names["example"]
     assert callable(example)
     assert vars(asyncio.run(example()))["shelf"] == "attic"

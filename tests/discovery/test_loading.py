@@ -102,6 +102,12 @@ def test_a_first_party_backend_that_is_not_installed_says_how_to_install_it(
     assert SECRET not in everything_shown(caught.value)
 
 
+INSTALL_REDIS = (
+    'pip install "chathistory-core[redis]" '
+    "(from a folder of wheels: add --find-links FOLDER; in a checkout: pip install -e plugins/redis)"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
@@ -110,8 +116,7 @@ def test_a_first_party_backend_that_is_not_installed_says_how_to_install_it(
         ("sqlite3", "Did you mean 'sqlite'?"),
         (
             "redi",
-            "Did you mean 'redis'? That needs: pip install \"chathistory-core[redis]\" "
-            "(from a folder of wheels: add --find-links FOLDER; in a checkout: pip install -e plugins/redis)",
+            f"Did you mean 'redis'? That needs: {INSTALL_REDIS}",
         ),
         ("nothing-like-it", "Install the distribution that offers it."),
     ],
