@@ -1,0 +1,4 @@
+-- ARGV[3]: sweep.
+
+forget(due(clock(), tonumber(ARGV[3])))
+return {}

@@ -1,0 +1,79 @@
+"""The server, or the cluster, in which scripts run."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from redis.asyncio import Redis, RedisCluster
+from redis.client import NEVER_DECODE
+from redis.exceptions import NoScriptError
+
+from chathistory_redis.scripts import Script
+from chathistory_redis.translation import DRIVER_ERRORS, translate
+
+Client: TypeAlias = Redis | RedisCluster
+"""What a store is reached through; `decode_responses=True` makes no difference."""
+
+Argument: TypeAlias = bytes | str | int
+
+_MOST_AT_ONCE = 100
+"""Commands on their way at the same time, where the client's pool has as many connections: an empty one raises."""
+
+
+class Server:
+    """A client that has been connected, in the loop where it was."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._free = asyncio.Semaphore(min(_MOST_AT_ONCE, _connections(client)))
+
+    async def run(
+        self,
+        script: Script,
+        keys: Sequence[bytes],
+        arguments: Sequence[Argument],
+        *,
+        action: str,
+        once: bool = False,
+    ) -> list[bytes]:
+        """What the script replies; `once` where the driver must not repeat it after a lost reply.
+
+        `action` is for errors, after "did not".
+        """
+        call = self._call_once if once else self._call
+        async with self._free:
+            try:
+                try:
+                    return await call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                except NoScriptError:
+                    return await call("EVAL", script.text, len(keys), *keys, *arguments)
+            except DRIVER_ERRORS as error:
+                raise translate(error, action) from None
+
+    async def _call(self, *command: Argument) -> list[bytes]:
+        reply: list[bytes] = await self._client.execute_command(*command, **{NEVER_DECODE: True})
+        return reply
+
+    async def _call_once(self, *command: Argument) -> list[bytes]:
+        reply: list[bytes]
+        if isinstance(self._client, RedisCluster):
+            await self._client.initialize()  # type: ignore[unused-awaitable]  # the client is awaitable itself
+            slot = self._client.keyslot(command[3])
+            node = self._client.nodes_manager.get_node_from_slot(slot)
+            # for nodes that are named the client follows redirections, and repeats nothing
+            reply = await self._client.execute_command(*command, target_nodes=node, **{NEVER_DECODE: True})
+            return reply
+        pool = self._client.connection_pool
+        connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # a decorator hides its types
+        try:
+            await connection.send_command(*command)
+            reply = await connection.read_response(disable_decoding=True)
+            return reply
+        finally:
+            await pool.release(connection)
+
+
+def _connections(client: Client) -> int:
+    if isinstance(client, RedisCluster):
+        return min((node.max_connections for node in client.get_nodes()), default=_MOST_AT_ONCE)
+    return client.connection_pool.max_connections
