@@ -24,6 +24,7 @@ README = (ROOT / "README.md").read_text("utf-8")
         "chathistory_core.messages",
         "chathistory_core.testing",
         "chathistory_core.blocking",
+        "chathistory_core.conditional",
         "chathistory_memory",
         "chathistory_sqlite",
         "chathistory_redis",

@@ -1,0 +1,5 @@
+"""Conversations in LMDB."""
+
+from chathistory_example_lmdb.plugin import LMDBOptions
+
+__all__ = ["LMDBOptions"]
