@@ -47,7 +47,10 @@ def installed_uv() -> str:
     uv = program(BOOTSTRAP, "uv")
     if not Path(uv).exists():
         print("dev.py: installing uv into .bootstrap/", file=sys.stderr)
-        venv.create(BOOTSTRAP, with_pip=True, clear=True)
+        try:
+            venv.create(BOOTSTRAP, with_pip=True, clear=True)
+        except subprocess.CalledProcessError:
+            sys.exit("dev.py: this Python makes no venv with pip; on Debian and Ubuntu: apt install python3-venv")
         run(program(BOOTSTRAP, "python"), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}")
     return uv
 
@@ -80,7 +83,7 @@ def main() -> None:
         run(python, "-m", "ruff", "format", "--check", ".")
         for version in ("3.11", "3.14"):
             run(python, "-m", "mypy", "--python-version", version)
-        run(program(ROOT / ".venv", "lint-imports"))
+        run(program(ROOT / ".venv", "lint-imports"), "--no-cache")
     elif command == "docs":
         strict = ("--fail-on-warning", "--nitpicky", "--fresh-env", "--quiet")
         run(python, "-m", "sphinx", *strict, "-d", "docs/_build/doctrees", "docs", "docs/_build/html", *rest)

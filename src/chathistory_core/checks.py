@@ -41,8 +41,13 @@ def check_write(
         )
     total = 0
     for index, record in enumerate(batch):
+        if not isinstance(record, Record):
+            raise TypeError(f"record {index} is {type(record).__name__}: it must be a Record")
         if not isinstance(record.payload, bytes):
             raise TypeError(f"record {index} has a payload of {type(record.payload).__name__}: it must be bytes")
+        mark = record.fingerprint
+        if mark is not None and not isinstance(mark, bytes):
+            raise TypeError(f"record {index} has a fingerprint of {type(mark).__name__}: it must be bytes")
         if not _is_format(record.format):
             raise ValueError(
                 f"record {index} for conversation {key!r} has the format {record.format!r}: "
@@ -77,5 +82,9 @@ def _is_format(name: str) -> bool:
 
 
 def _check_count(name: str, value: int | None) -> None:
-    if value is not None and value < 0:
+    if value is None:
+        return
+    if not isinstance(value, int):
+        raise TypeError(f"`{name}` is {type(value).__name__}: it must be an integer")
+    if value < 0:
         raise ValueError(f"`{name}` is {value}: it must not be negative")

@@ -87,18 +87,18 @@ def find_backend(name: str) -> InstalledBackend:
 def _not_found(name: str, installed: Sequence[str]) -> str:
     known = {*installed, *_EXTRAS}
     if name in _EXTRAS:
-        advice = f"Run: {_install(name)}"
+        advice = f"Run: {install_command(_EXTRAS[name])}"
     elif closest := get_close_matches(name, known, n=1) or [base for base in [name.partition("+")[0]] if base in known]:
         advice = f"Did you mean {closest[0]!r}?"
         if closest[0] not in installed:
-            advice += f" That needs: {_install(closest[0])}"
+            advice += f" That needs: {install_command(_EXTRAS[closest[0]])}"
     else:
         advice = "Install the distribution that offers it."
     return f"backend {name!r} is not installed. {advice} (Installed: {', '.join(dict.fromkeys(installed)) or 'none'}.)"
 
 
-def _install(name: str) -> str:
-    extra = _EXTRAS[name]
+def install_command(extra: str) -> str:
+    """How to install the backend of this extra of the core."""
     return (
         f'pip install "chathistory-core[{extra}]" '
         f"(from a folder of wheels: add --find-links FOLDER; in a checkout: pip install -e plugins/{extra})"
@@ -118,7 +118,7 @@ def load_options(backend: InstalledBackend) -> type[BackendOptions]:
         manager.load_setuptools_entrypoints(ENTRY_POINT_GROUP, name=backend.name)
         manager.check_pending()
         offers = manager.hook.chathistory_backend()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The plugin was handed nothing yet: neither its message nor its traceback can show a password.
         raise BackendBrokenError(f"backend {backend} is broken: {type(error).__name__}: {error}") from error
     if len(offers) != 1:

@@ -72,7 +72,10 @@ class RecordError(ChatHistoryError):
 
 
 class EncodeError(RecordError):
-    """A message holds what no record can: `path` is the message's index and the JSON pointer inside it."""
+    """A message holds what no record can.
+
+    `path` is the message's index and the place inside it; names that may be content are left out, or `…`.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(path, reason)

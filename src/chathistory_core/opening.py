@@ -82,6 +82,9 @@ def _made(backend: "str | BackendOptions | None", options: Mapping[str, object] 
     if backend is not None and not isinstance(backend, str):
         raise TypeError(f"`backend` is a URL, a name or a BackendOptions, not {type(backend).__name__}")
 
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"`options` are by name, in a mapping, not {type(options).__name__}")
+
     from chathistory_core.discovery import find_backend, load_options
 
     settings = read_settings(backend, options=options)

@@ -28,7 +28,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 from urllib.parse import unquote
 
 from pluggy import HookimplMarker, HookspecMarker
@@ -81,6 +81,11 @@ class BackendOptions(BaseModel):
         except UnicodeDecodeError:
             raise PydanticCustomError("url_encoding", "is not percent-encoded UTF-8") from None
         return url
+
+    if not TYPE_CHECKING:  # a type checker knows from `frozen` what cannot be set
+
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise TypeError("options cannot be changed: make new ones")  # pydantic's own error shows the value
 
     def __repr_args__(self) -> Iterable[tuple[str | None, object]]:
         for name, value in super().__repr_args__():

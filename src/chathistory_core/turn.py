@@ -110,7 +110,7 @@ class Turn:
             await self.save()
 
     async def _note(self, error: BaseException) -> None:
-        """Tell the provider of the failure; what goes wrong there must not hide it."""
+        """Tell the provider of the failure; what goes wrong there must not hide it, but a cancellation goes through."""
         began = self._invoking
         context = InvokedContext.failed(
             began.agent, began.session, self._given, error, invoking=began, turn_id=self.turn_id

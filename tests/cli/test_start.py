@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 Chat = Callable[..., str]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-COMMANDS = ("backends", "list", "show", "import", "export", "clear", "demo")
+COMMANDS = ("backends", "list", "show", "import", "export", "clear", "check", "demo")
 
 
 def test_without_a_command_there_is_help(cli: Run) -> None:
@@ -161,6 +161,19 @@ def test_an_interrupt_ends_it_quietly(process: Start, interrupt: Callable[..., N
     assert (run.returncode, out, err) == (130, b"", b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell's redirections")
+def test_a_process_without_streams_works_all_the_same(cli: Run, chat: Chat) -> None:
+    shell = ["sh", "-c", 'exec "$0" "$@" <&- >&- 2>&-', sys.executable, "-W", "error", "-m", "chathistory_core.cli"]
+    command = [*shell, "import", "--format", "openai-chat"]
+    assert subprocess.run([*command, chat("hello")], check=False).returncode == 0
+    assert [one["key"] for one in cli("list", "--json").objects] == ["chat"]
+    assert subprocess.run([*shell, "show", "elsewhere"], check=False).returncode == 1
+
+    command[2] = 'exec "$0" "$@" <&-'
+    run = subprocess.run([*command, "-"], capture_output=True, encoding="utf-8", check=False)
+    assert (run.returncode, run.stderr) == (1, "chathistory: stdin holds no messages\n")
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
 def test_a_full_disk_is_one_line() -> None:
     with Path("/dev/full").open("wb") as full:
@@ -173,7 +186,7 @@ def test_a_missing_extra_is_one_line_with_the_command_that_installs_it() -> None
     block = "import sys; sys.modules['typer'] = None; from chathistory_core.cli import main; main()"
     run = subprocess.run([sys.executable, "-c", block, "list"], capture_output=True, encoding="utf-8", check=False)
     assert run.returncode == 1
-    assert run.stderr.startswith('chathistory: typer is not installed: pip install "chathistory-core[cli]"')
+    assert run.stderr.startswith('chathistory: typer is not installed. Run: pip install "chathistory-core[cli]" (')
     assert run.stderr.count("\n") == 1
 
 
@@ -254,5 +267,7 @@ def test_a_backend_of_an_extra_that_is_not_installed_has_the_command_for_it(
     monkeypatch.syspath_prepend(core.parent)
     [missing] = [line for line in cli("backends", "--json").objects if line["state"] == "missing"]
     assert (missing["name"], missing["distribution"]) == ("shelf", "chathistory-shelf")
-    assert missing["install"] == 'pip install "chathistory-core[shelf]"'
-    assert 'missing: pip install "chathistory-core[shelf]"' in cli("backends").out
+    assert missing["install"].startswith(
+        'pip install "chathistory-core[shelf]" (from a folder of wheels: add --find-links'
+    )
+    assert f"missing: {missing['install']}" in cli("backends").out

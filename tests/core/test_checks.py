@@ -32,6 +32,15 @@ def test_a_read_that_makes_no_sense_is_refused(
     assert str(caught.value) == text
 
 
+def test_a_number_is_an_integer() -> None:
+    with pytest.raises(TypeError, match="`limit` is float: it must be an integer"):
+        check_read("k", cast("int", 1.5), None, None)
+    with pytest.raises(TypeError, match="`after` is str: it must be an integer"):
+        check_read("k", None, None, cast("int", "1"))
+    with pytest.raises(TypeError, match="`limit` is float: it must be an integer"):
+        check_page("", cast("int", float("inf")), "key")
+
+
 def test_a_read_needs_a_key() -> None:
     with pytest.raises(InvalidKeyError):
         check_read("", None, None, None)
@@ -75,6 +84,16 @@ def test_a_write_up_to_the_limits_passes() -> None:
             [Record(cast("bytes", "canary-01"), "text")],
             TypeError,
             "record 0 has a payload of str: it must be bytes",
+        ),
+        (
+            [Record(CANARY, "text"), cast("Record", (CANARY, "text"))],
+            TypeError,
+            "record 1 is tuple: it must be a Record",
+        ),
+        (
+            [Record(b"a", "text", cast("bytes", "canary-01"))],
+            TypeError,
+            "record 0 has a fingerprint of str: it must be bytes",
         ),
     ],
 )

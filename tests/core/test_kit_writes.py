@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import pytest
 
 from chathistory_core import (
+    BackendUnavailableError,
     Conversation,
     EpochChangedError,
     Limits,
@@ -474,6 +475,26 @@ class ReplaceAppends(Seam):
         return await super().write(call._replace(operation="append"))
 
 
+class StaysLockedAfterABadBatch(Seam):
+    locked: ClassVar[set[int]] = set()
+
+    async def write(self, call: Write) -> Written:
+        if id(self._store) in self.locked:
+            raise BackendUnavailableError("the store is locked")
+        try:
+            return await super().write(call)
+        except TypeError:
+            self.locked.add(id(self._store))
+            raise
+
+
+class TellsWhereItMeantToWrite(Seam):
+    async def write(self, call: Write) -> Written:
+        place = (await self.get(call.key, limit=0)).record_count + 1
+        await asyncio.sleep(0)
+        return (await super().write(call))._replace(first_position=place)
+
+
 MUTANTS: list[tuple[type[MemoryBackend], str]] = [
     (ReversesBatches, "test_records_of_one_append_keep_their_order"),
     (TellsTheLastPosition, "test_the_first_position_of_a_write_is_that_of_its_first_record"),
@@ -558,6 +579,9 @@ MUTANTS: list[tuple[type[MemoryBackend], str]] = [
     (ReplacesEverybodys, "test_replacing_one_conversation_leaves_the_others"),
     (ReplaceAppends, "test_replacing_takes_the_old_records_away"),
     (KeepsText, "test_records_that_were_read_can_be_written_again"),
+    (StaysLockedAfterABadBatch, "test_after_a_refused_batch_another_handle_writes_at_once"),
+    (TellsWhereItMeantToWrite, "test_eight_writers_are_told_the_places_that_their_records_have"),
+    (ReversesBatches, "test_a_batch_and_what_follows_it_at_once_keep_their_order"),
     (ChecksWhileItWrites, "test_a_batch_with_one_bad_record_writes_nothing"),
 ]
 

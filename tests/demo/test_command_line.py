@@ -26,7 +26,7 @@ def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(missing: 
     reason = line(process("-c", block, "demo"))
     assert f"{missing} is not installed" in reason
     assert 'pip install "chathistory-core[demo]"' in reason
-    assert "uv sync --extra demo" in reason
+    assert "add --find-links FOLDER; in a checkout: uv sync --all-packages --all-extras" in reason
 
 
 def test_another_missing_module_is_a_bug_and_shows_where(process: Run) -> None:

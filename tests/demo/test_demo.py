@@ -120,6 +120,16 @@ def test_another_process_lists_and_goes_on_with_what_the_example_has_stored(proc
     assert anonymous(before) == anonymous(passed(demo("--url", "memory://")))
 
 
+def test_on_a_server_the_story_is_the_same_and_another_process_goes_on_with_it(process: Run, server: str) -> None:
+    command = ("-m", "chathistory_core.cli", "demo", "--url", server)
+    before = passed(process(*command))
+    first, second = keys(before)
+    assert listings(before) == [{}, {first: 4}, {first: 8}, {first: 10}, {first: 10, second: 4}]
+    after = passed(process(*command, "--session", first))
+    assert listings(after) == [{first: 10, second: 4}, {first: 14, second: 4}, {first: 16, second: 4}]
+    assert since(after) == told(before)[0]
+
+
 def test_changing_one_line_of_the_configuration_moves_the_demo(demo: Run, tmp_path: Path) -> None:
     configuration = tmp_path / "chathistory.toml"
     configuration.write_text('backend = "sqlite:///one.db"\n')

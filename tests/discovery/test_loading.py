@@ -163,6 +163,7 @@ def test_a_module_that_cannot_be_imported_is_named_with_its_cause(install: Insta
     [
         ("def oops(:", "SyntaxError"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         (plugin("@hookimpl\ndef chathistory_backnd(): ..."), "unknown hook 'chathistory_backnd'"),
         (plugin("@hookimpl\ndef chathistory_backend(url): ..."), "Argument(s) {'url'} are declared"),
         (plugin("def chathistory_backend(): return BackendPlugin(contract=1, options=Options)"), "one backend, not 0"),

@@ -121,6 +121,11 @@ def test_what_names_no_backend_is_a_type_error(backend: object) -> None:
         open_backend(backend)  # type: ignore[call-overload]  # what the test is about
 
 
+def test_options_that_are_no_mapping_are_a_type_error() -> None:
+    with pytest.raises(TypeError, match="`options` are by name, in a mapping, not str"):
+        open_backend("memory", options="ttl=30d")  # type: ignore[call-overload]  # what the test is about
+
+
 def test_a_backend_without_urls_is_chosen_by_its_name(install: Callable[..., Path]) -> None:
     source = """
 from chathistory_core.plugin import BackendOptions, BackendPlugin, hookimpl

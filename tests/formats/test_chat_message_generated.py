@@ -50,7 +50,7 @@ from chathistory_core.messages import (
     WebSearchToolResultContent,
 )
 
-EXAMPLES = int(os.environ.get("CHATHISTORY_EXAMPLES", "200"))
+EXAMPLES = int(os.environ.get("EXAMPLES", "200"))
 ORACLE = Path(__file__).resolve().parents[2] / "../shared/tools/dotnet-oracle/dotnet-oracle"
 
 generated = settings(

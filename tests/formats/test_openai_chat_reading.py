@@ -399,7 +399,8 @@ def nested(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("given", "path", "reason"),
     [
-        ({"role": "user", "content": "a", "x": {"a/b": [1, float("nan")]}}, "0/x/a~1b/1", "NaN"),
+        ({"role": "user", "content": "a", "x": {"a/b": [1, float("nan")]}}, "0/x/…/1", "NaN"),
+        ({"role": "user", "content": "a", "x": {"of secret": {"s" * 41: {1}}}}, "0/x/…/…", "set is no JSON value"),
         ({"role": "user", "content": "a", "x": float("inf")}, "0/x", "infinite"),
         ('{"role":"user","content":"a","x":1E400}', "0/x", "infinite"),
         ([{"role": "user", "content": "a"}, {"role": "user", "content": "secret \ud83d"}], "1/content", "surrogate"),

@@ -27,7 +27,7 @@ from chathistory_core.formats import chat_message, openai_chat
 from chathistory_core.messages import ChatMessage
 
 # Machines that run tests are at times too busy for a deadline.
-many = settings(deadline=None, max_examples=int(os.environ.get("CHATHISTORY_EXAMPLES", "60")))
+many = settings(deadline=None, max_examples=int(os.environ.get("EXAMPLES", "60")))
 
 DATA = Path(__file__).resolve().parents[2] / "../shared/data/openai_chat"
 KEY = "a conversation"

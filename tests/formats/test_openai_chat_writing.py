@@ -7,6 +7,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
+from chathistory_core import EncodeError
 from chathistory_core.formats import openai_chat
 from chathistory_core.messages import (
     AIContent,
@@ -407,5 +408,22 @@ def test_the_origin_of_another_format_is_not_sent() -> None:
     assert dump(message) == [{"role": "user", "content": "a"}]
 
 
+def test_what_is_no_message_is_a_type_error_that_does_not_show_it() -> None:
+    for given, text in (
+        ([ChatMessage.user("a"), {"role": "user", "content": "canary"}], "message 1 is dict: what is the client's"),
+        (ChatMessage.user("canary"), "message 0 is tuple: "),
+    ):
+        with pytest.raises(TypeError, match=text) as caught:
+            openai_chat.dump(given)  # type: ignore[arg-type] # what the test is about
+        assert "canary" not in str(caught.value)
+
+
 def test_no_messages_are_no_messages() -> None:
     assert dump() == []
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_could_not_be_stored_is_refused_before_the_model_is_asked(number: float) -> None:
+    messages = [ChatMessage.user("q"), ChatMessage.tool("c", {"t": number})]
+    with pytest.raises(EncodeError, match="message 1 cannot be stored: NaN or an infinity"):
+        openai_chat.dump(messages)

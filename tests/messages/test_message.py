@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -139,6 +141,19 @@ def test_nothing_in_a_message_can_be_changed(change: Any) -> None:
     with pytest.raises((TypeError, AttributeError, ValidationError)):
         change(message)
     assert message == whole()
+
+
+def test_a_refused_change_shows_nothing_of_either_value() -> None:
+    message = ChatMessage.user(CANARY)
+    changes: list[Callable[[], None]] = [
+        lambda: setattr(message.contents[0], "text", CANARY),
+        lambda: delattr(message.contents[0], "text"),
+        lambda: setattr(message, "author_name", CANARY),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match=r"make a changed copy with model_copy\(update=…\)") as caught:
+            change()
+        assert CANARY not in "".join(traceback.format_exception(caught.value))
 
 
 def test_what_the_caller_gave_does_not_reach_into_the_message() -> None:

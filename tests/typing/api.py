@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import assert_type
 
+from redis.asyncio import Redis
+
 from chathistory_core import (
     AgentSession,
     ChatHistoryBackend,
@@ -28,13 +30,14 @@ from chathistory_core import (
 )
 from chathistory_core.formats import openai_chat
 from chathistory_memory import MemoryBackend, MemoryOptions
+from chathistory_redis import RedisBackend, RedisOptions
 from chathistory_sqlite import SQLiteBackend
 
 RECORDS = [Record(b"{}", "chat-message")]
 
 
 def a_backend_fulfils_the_protocol() -> list[ChatHistoryBackend]:
-    return [MemoryBackend(), SQLiteBackend.from_path("chat.db")]
+    return [MemoryBackend(), SQLiteBackend.from_path("chat.db"), RedisBackend(Redis()), RedisOptions(url="redis://localhost").open()]
 
 
 async def backends(last: ConversationSummary) -> None:

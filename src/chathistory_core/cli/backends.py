@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from chathistory_core.cli.options import Json
 from chathistory_core.cli.text import json_line, printable, put_line
-from chathistory_core.discovery import InstalledBackend, installed_backends, load_options
+from chathistory_core.discovery import InstalledBackend, install_command, installed_backends, load_options
 from chathistory_core.errors import BackendLoadError, ConfigurationError
 from chathistory_core.settings import Settings, read_settings
 
@@ -74,7 +74,7 @@ def _missing() -> Iterator[_Row]:
     for extra in extras:
         name = f"chathistory-{extra}"
         if name in wanted and not _is_installed(name):
-            yield _Row(extra, name, None, "missing", install=f'pip install "{_DISTRIBUTION}[{extra}]"')
+            yield _Row(extra, name, None, "missing", install=install_command(extra))
 
 
 def _is_installed(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from chathistory_core.cli.backends import backends
+from chathistory_core.cli.check import check
 from chathistory_core.cli.clear import clear
 from chathistory_core.cli.demo import demo
 from chathistory_core.cli.error import CommandError
@@ -34,6 +35,7 @@ _OWN: Mapping[str, Command] = {
     "import": import_,
     "export": export,
     "clear": clear,
+    "check": check,
 }
 _DEMO = "demo"
 

@@ -23,7 +23,7 @@ Command: TypeAlias = Callable[..., None]
 """A function whose parameters are annotated as typer's arguments and options."""
 
 _NAME = "chathistory"
-_OF_EXTRAS = {"openai": "demo", "rich": "cli", "typer": "cli"}
+_OF_EXTRAS = {"hypothesis": "testing", "openai": "demo", "pytest": "testing", "rich": "cli", "typer": "cli"}
 
 
 def main() -> None:
@@ -66,6 +66,7 @@ def _call(app: "typer.Typer", arguments: Sequence[str], called: str, name: str |
 
 @contextmanager
 def _errors_as_lines(arguments: Sequence[str], extra: str) -> Iterator[None]:
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # messages hold characters that some terminals do not know
@@ -76,8 +77,11 @@ def _errors_as_lines(arguments: Sequence[str], extra: str) -> Iterator[None]:
         if missing not in _OF_EXTRAS:
             raise
         extra = "demo" if extra == "demo" else _OF_EXTRAS[missing]
-        command = f'pip install "chathistory-core[{extra}]", or in a checkout: uv sync --extra {extra}'
-        _end(arguments, type(error).__name__, f"{missing} is not installed: {command}")
+        command = (
+            f'pip install "chathistory-core[{extra}]" '
+            "(from a folder of wheels: add --find-links FOLDER; in a checkout: uv sync --all-packages --all-extras)"
+        )
+        _end(arguments, type(error).__name__, f"{missing} is not installed. Run: {command}")
     except ChatHistoryError as error:
         message = " ".join([str(error), *getattr(error, "__notes__", [])])
         _end(arguments, type(error).__name__, message, retryable=error.retryable)
@@ -89,6 +93,13 @@ def _errors_as_lines(arguments: Sequence[str], extra: str) -> Iterator[None]:
         _end(arguments, type(error).__name__, error.strerror or str(error))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _open_streams() -> None:
+    """Give the process the streams that it was started without, else the next file it opens would be one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8", closefd=False))
 
 
 def _leave_stdout() -> None:

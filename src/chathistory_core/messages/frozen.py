@@ -11,6 +11,9 @@ from chathistory_core.messages.source import ATTRIBUTION_KEY, SourceAttribution
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A JSON value. Tuples count as arrays."""
 
+CHANGED = "a message's values cannot be changed: make a changed copy with model_copy(update=…)"
+"""What is said to who tries."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -19,7 +22,7 @@ class _Frozen:
     __slots__ = ()
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a message's values cannot be changed: make a changed copy with model_copy(update=…)")
+        raise TypeError(CHANGED)
 
 
 class FrozenDict(_Frozen, dict[K, V], Generic[K, V]):

@@ -1,11 +1,13 @@
 """What all parts of a message share: frozen, camelCase in JSON, and a `repr` that shows no content."""
 
 from collections.abc import Mapping
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import core_schema
+
+from chathistory_core.messages.frozen import CHANGED
 
 
 class Value(BaseModel):
@@ -28,6 +30,14 @@ class Value(BaseModel):
             return self
         fields = {name: getattr(self, name) for name in self.__pydantic_fields_set__}
         return type(self)(**{**fields, **update})
+
+    if not TYPE_CHECKING:  # a type checker knows from `frozen` what cannot be set
+
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise TypeError(CHANGED)  # pydantic's own error shows the value
+
+        def __delattr__(self, name: str) -> NoReturn:
+            raise TypeError(CHANGED)
 
     def __copy__(self) -> Self:
         return self

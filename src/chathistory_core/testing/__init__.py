@@ -9,7 +9,11 @@ Subclass `BackendTests` and give it one fixture::
 
 `make_backend` makes, at each call, another unopened backend over one store that is empty at first. The tests are plain
 functions that run an event loop of their own; pytest needs no plugin and no setting. A backend whose store several
-processes can share adds `ProcessTests` (`make_backend` must then be picklable), one with a `ttl` adds `ExpiryTests`.
+processes can share adds `ProcessTests` (`make_backend` must then be picklable), and `CrashTests` where a write outlives
+its process; one with a `ttl` adds `ExpiryTests`, and one behind a network `NetworkTests`.
+
+Some tests draw their calls by chance, the same ones each time. `BACKEND_TESTS_EXAMPLES=1000` in the environment makes
+each of them draw that many cases, others each time.
 """
 
 import pytest
@@ -20,12 +24,20 @@ pytest.register_assert_rewrite(
         for module in (
             "atomicity",
             "awkward",
+            "cancellation",
+            "checked",
             "clearing",
+            "concurrency",
+            "crashes",
             "epochs",
             "expiry",
             "failures",
+            "histories",
             "lifecycle",
             "listing",
+            "machine",
+            "model",
+            "network",
             "order",
             "processes",
             "reads",
@@ -37,9 +49,24 @@ pytest.register_assert_rewrite(
     )
 )
 
-from chathistory_core.testing.expiry import ExpiringStore, ExpiryTests  # noqa: E402 - after assertions are registered
+from chathistory_core.testing.cancellation import CancellationTests  # noqa: E402 - after assertions are registered
+from chathistory_core.testing.crashes import CrashTests  # noqa: E402
+from chathistory_core.testing.expiry import ExpiringStore, ExpiryTests  # noqa: E402
+from chathistory_core.testing.network import NetworkStore, NetworkTests  # noqa: E402
 from chathistory_core.testing.processes import ProcessTests  # noqa: E402
+from chathistory_core.testing.proxy import Proxy  # noqa: E402
 from chathistory_core.testing.scenario import BackendFactory  # noqa: E402
 from chathistory_core.testing.suite import BackendTests  # noqa: E402
 
-__all__ = ["BackendFactory", "BackendTests", "ExpiringStore", "ExpiryTests", "ProcessTests"]
+__all__ = [
+    "BackendFactory",
+    "BackendTests",
+    "CancellationTests",
+    "CrashTests",
+    "ExpiringStore",
+    "ExpiryTests",
+    "NetworkStore",
+    "NetworkTests",
+    "ProcessTests",
+    "Proxy",
+]

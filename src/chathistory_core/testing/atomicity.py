@@ -183,6 +183,16 @@ class AtomicityTests:
         assert await backend.get("k") == before
         assert keys_of(await backend.summaries()) == ["k"]
 
+    @in_loop
+    async def test_after_a_refused_batch_another_handle_writes_at_once(self, make_backend: BackendFactory) -> None:
+        async with make_backend() as one, make_backend() as other:
+            with pytest.raises(TypeError):
+                await one.append("k", [*records("a"), Record(cast("bytes", object()), "text")], turn_id="t")
+            assert (await other.get("k")).record_count == 0
+            await say(other, "k", "b")
+            await say(one, "k", "c")
+            assert texts_of(await other.get("k")) == ["b", "c"]
+
 
 def assert_whole_turns(texts: list[str], *, writers: int, turns: int) -> None:
     """Check texts `writer turn index size`: every turn once, whole, and each writer's in order."""

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.records import new_turn_id
-from chathistory_core.testing.scenario import records, say, texts_of, with_backend
+from chathistory_core.testing.scenario import BackendFactory, in_loop, records, say, texts_of, with_backend
 
 
 class OrderTests:
@@ -57,6 +57,35 @@ class OrderTests:
         for number in range(100):
             await say(backend, "k", str(number))
         assert texts_of(await backend.get("k")) == [str(number) for number in range(100)]
+
+    @with_backend
+    async def test_a_batch_and_what_follows_it_at_once_keep_their_order(self, backend: ChatHistoryBackend) -> None:
+        for attempt in range(20):
+            key = f"k{attempt}"
+            await say(backend, key, "0", "1", "2", "3")
+            for text in "4567":
+                await say(backend, key, text)
+            assert texts_of(await backend.get(key)) == list("01234567")
+
+    @in_loop
+    async def test_eight_writers_are_told_the_places_that_their_records_have(
+        self, make_backend: BackendFactory
+    ) -> None:
+        async with make_backend() as one, make_backend() as other:
+            places: dict[int, str] = {}
+
+            async def writer(backend: ChatHistoryBackend, name: int) -> None:
+                for number in range(20):
+                    written = await say(backend, "k", text := f"{name} {number}")
+                    places[written.first_position] = text
+
+            await asyncio.gather(*(writer((one, other)[name % 2], name) for name in range(8)))
+            found = await one.get("k")
+            newest = await other.get("k", limit=1)
+        assert len(found.records) == 160
+        assert {record.position: record.payload.decode() for record in found.records} == places
+        assert texts_of(found) == [places[place] for place in sorted(places)]
+        assert texts_of(newest) == [places[max(places)]]
 
     @with_backend
     async def test_an_acknowledged_append_stands_before_one_begun_after_it(self, backend: ChatHistoryBackend) -> None:

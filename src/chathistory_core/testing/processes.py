@@ -5,16 +5,22 @@ import multiprocessing
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
-from typing import TypeAlias
+from itertools import chain
+from typing import TypeVar
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.errors import RevisionConflictError
 from chathistory_core.records import NO_REVISION, Written, new_turn_id
 from chathistory_core.testing.atomicity import assert_whole_turns
-from chathistory_core.testing.scenario import TIME_LIMIT, BackendFactory, records, say, texts_of
+from chathistory_core.testing.concurrency import Caller
+from chathistory_core.testing.histories import Event, check_history
+from chathistory_core.testing.scenario import TIME_LIMIT, BackendFactory, chances, records, say, texts_of
 from chathistory_core.testing.turns import assert_written_once
 
-Work: TypeAlias = Callable[[BackendFactory, int], list[Written]]
+T = TypeVar("T")
+
+ROUNDS = 15
+"""Of random calls of two callers in each process."""
 
 
 class ProcessTests:
@@ -44,6 +50,9 @@ class ProcessTests:
         written = asyncio.run(scenario())
         for answers in _in_two_processes(_same_turns, make_backend):
             assert answers == [each._replace(replayed=True) for each in written]
+
+    def test_the_answers_of_concurrent_calls_of_two_processes_have_an_order(self, make_backend: BackendFactory) -> None:
+        check_history(chain.from_iterable(_in_two_processes(_call_at_random, make_backend)))
 
 
 def _append(make_backend: BackendFactory, process: int) -> list[Written]:
@@ -90,15 +99,30 @@ def _count_up(make_backend: BackendFactory, process: int) -> list[Written]:
     return asyncio.run(scenario())
 
 
-async def _meet(backend: ChatHistoryBackend, process: int) -> None:
+def _call_at_random(make_backend: BackendFactory, process: int) -> list[Event]:
+    async def scenario() -> list[Event]:
+        events: list[Event] = []
+        async with make_backend() as backend:
+            for number, chance in enumerate(chances(ROUNDS)):
+                callers = [Caller(f"process {process} caller {name}", chance.random()) for name in range(2)]
+                await _meet(backend, process, f"arrived in round {number}")
+                await asyncio.gather(*(caller.run(backend, (f"{number}/a", f"{number}/b")) for caller in callers))
+                events += chain.from_iterable(caller.events for caller in callers)
+        return events
+
+    return asyncio.run(scenario())
+
+
+async def _meet(backend: ChatHistoryBackend, process: int, key: str = "arrived") -> None:
     """Wait until both processes are there, so that neither is done before the other begins."""
-    await say(backend, "arrived", str(process))
+    # each has a conversation of its own, so that a store that loses updates does not make them wait for ever
+    await say(backend, f"{key}: {process}", "here")
     async with asyncio.timeout(TIME_LIMIT / 2):
-        while (await backend.get("arrived", limit=0)).record_count < 2:  # noqa: ASYNC110 - of another process
+        while (await backend.get(f"{key}: {1 - process}", limit=0)).revision == NO_REVISION:  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.001)
 
 
-def _in_two_processes(work: Work, make_backend: BackendFactory) -> list[list[Written]]:
+def _in_two_processes(work: Callable[[BackendFactory, int], list[T]], make_backend: BackendFactory) -> list[list[T]]:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         return list(pool.map(work, [make_backend] * 2, range(2), timeout=TIME_LIMIT))
 

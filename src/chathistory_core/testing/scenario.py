@@ -1,8 +1,10 @@
 """What the tests of the kit are made of: a loop of their own, short records, and what a conversation holds."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+import os
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from datetime import UTC, datetime
+from random import Random
 from typing import TypeAlias, TypeVar
 
 from chathistory_core.backend import ChatHistoryBackend
@@ -16,6 +18,20 @@ Suite = TypeVar("Suite")
 TIME_LIMIT = 120
 """Seconds after which a test that hangs fails."""
 
+EXAMPLES = "BACKEND_TESTS_EXAMPLES"
+"""The environment variable that says how many cases a random test runs. (Names in CHATHISTORY_ are settings.)"""
+
+
+def examples(default: int) -> int:
+    """How many cases a random test runs."""
+    return int(os.environ.get(EXAMPLES, default))
+
+
+def chances(default: int) -> Iterator[Random]:
+    """Where each case of a random test gets its draws: the same each time, unless a number of cases was asked for."""
+    for seed in range(examples(default)):
+        yield Random(None if EXAMPLES in os.environ else seed)  # noqa: S311 - a schedule, not a secret
+
 
 def in_loop(
     test: Callable[[Suite, BackendFactory], Coroutine[object, object, None]],
@@ -23,7 +39,6 @@ def in_loop(
     """The test as a plain function that runs in an event loop of its own, whatever plugins pytest has."""
 
     def run(self: Suite, make_backend: BackendFactory) -> None:
-        __tracebackhide__ = True
         asyncio.run(_bounded(test(self, make_backend)))
 
     _name(run, test)

@@ -4,11 +4,14 @@ import pytest
 
 from chathistory_core.testing.atomicity import AtomicityTests, SnapshotTests
 from chathistory_core.testing.awkward import KeyTests
+from chathistory_core.testing.cancellation import CancellationTests
 from chathistory_core.testing.clearing import ClearTests, ReplaceTests
+from chathistory_core.testing.concurrency import HistoryTests
 from chathistory_core.testing.epochs import EpochTests
 from chathistory_core.testing.failures import FailureTests
 from chathistory_core.testing.lifecycle import LifecycleTests
 from chathistory_core.testing.listing import PageTests, PrefixTests, SummaryTests
+from chathistory_core.testing.model import ModelTests
 from chathistory_core.testing.order import OrderTests
 from chathistory_core.testing.reads import ReadTests, WalkTests
 from chathistory_core.testing.revisions import ExpectedEpochTests, RevisionRaceTests, RevisionTests, TimeTests
@@ -18,6 +21,9 @@ from chathistory_core.testing.turns import ReplayTests, TurnConflictTests, TurnR
 
 
 class BackendTests(
+    HistoryTests,  # pytest runs the last one first: those that name the broken promise come before random calls
+    ModelTests,
+    CancellationTests,
     OrderTests,
     EpochTests,
     SnapshotTests,

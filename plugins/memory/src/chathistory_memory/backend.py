@@ -27,6 +27,9 @@ from chathistory_core import (
 )
 from chathistory_memory.store import MemoryStore
 
+_LONGEST = timedelta(days=1_000_000)
+"""More is for ever too, and beyond the last date that there is."""
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -51,7 +54,7 @@ class MemoryBackend:
         if ttl is not None and ttl <= timedelta(0):
             raise ConfigurationError(f"`ttl` is {ttl}: it must be more than nothing")
         self._store = MemoryStore() if store is None else store
-        self._ttl = ttl
+        self._ttl = None if ttl is None else min(ttl, _LONGEST)
         self._clock = clock
         self._opened = Opened("the memory backend")
 

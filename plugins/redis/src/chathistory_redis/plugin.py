@@ -23,7 +23,8 @@ _CONNECT_SECONDS = 5.0
 class RedisOptions(BackendOptions):
     """`redis://host:6379/0`, `rediss://…` (TLS), the same as `valkey` and `valkeys`, or `unix:///path/of/socket`."""
 
-    url: str = "redis://localhost:6379"
+    url: str
+    """Where the server is; never by default, or `rediss` alone would go without TLS."""
     username: str | None = None
     password: SecretStr | None = None
     db: int | None = Field(default=None, ge=0)
@@ -51,7 +52,7 @@ class RedisOptions(BackendOptions):
             has_port = parts.port is not None
         except ValueError:
             raise PydanticCustomError("redis_url", "should have a port that is a number up to 65535") from None
-        if parts.scheme == "unix" and not has_port and len(parts.path) > 1:
+        if parts.scheme == "unix" and not has_port and not parts.hostname and len(parts.path) > 1:
             return url
         if parts.scheme in _SCHEMES and parts.scheme != "unix" and re.fullmatch(r"/?|/[0-9]{1,9}", parts.path):
             return url

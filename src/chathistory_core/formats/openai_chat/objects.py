@@ -1,6 +1,7 @@
 """What a client has in hand, as JSON objects and the texts they are stored as."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
@@ -18,12 +19,15 @@ MAX_DEPTH = 200
 _SAFE_BITS = 2_048
 """An integer up to here is written whatever Python's limit on digits: that cannot be set below 640."""
 
+_MEMBER = re.compile("[a-z][a-z0-9_]{0,39}")
+"""How the API and its vendors name members; any other key is somebody's data, which no error shows."""
+
 Taken: TypeAlias = tuple[Any, bytes]
 
 
 def compact(value: object) -> str:
-    """The JSON text without spaces, other than ASCII as it is."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """The JSON text without spaces, other than ASCII as it is; `ValueError` for NaN and infinities."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def take(given: Given | Sequence[Given]) -> list[Taken]:
@@ -124,7 +128,9 @@ def _plain(value: object, path: str, levels: int = MAX_DEPTH) -> Any:
     if isinstance(value, BaseModel):
         return _plain(_dumped(value, path), path, levels)
     if isinstance(value, Mapping):
-        return {_key(key, path): _plain(item, f"{path}/{_step(key)}", levels - 1) for key, item in value.items()}
+        return {
+            (name := _key(key, path)): _plain(item, f"{path}/{_step(name)}", levels - 1) for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(item, f"{path}/{number}", levels - 1) for number, item in enumerate(value)]
     raise EncodeError(path, f"{type(value).__name__} is no JSON value: convert it first")
@@ -174,5 +180,5 @@ def _check_text(text: str, path: str) -> None:
         raise EncodeError(path, "it holds a lone surrogate, which no UTF-8 can carry") from None
 
 
-def _step(key: object) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")
+def _step(key: str) -> str:
+    return key if _MEMBER.fullmatch(key) else "…"

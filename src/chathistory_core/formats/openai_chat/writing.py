@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chathistory_core.errors import EncodeError
 from chathistory_core.formats.openai_chat.calls import is_legacy_call, write_call, write_legacy_call, write_result
 from chathistory_core.formats.openai_chat.leftovers import NAME, filled, leftovers, thawed
 from chathistory_core.formats.openai_chat.parts import is_refusal, write_part
@@ -27,11 +28,20 @@ _LONGEST_NAME = 64
 
 
 def write(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """The objects of the messages, in order, but with nothing between the results of one message's calls."""
+    """The objects of the messages, in order, but with nothing between the results of one message's calls.
+
+    Raises:
+        EncodeError: arguments or a result hold NaN or an infinity, which could not be stored afterwards either.
+    """
     written: list[dict[str, Any]] = []
     waiting: list[dict[str, Any]] = []
-    for message in messages:
-        spoken, results = _objects(message)
+    for index, message in enumerate(messages):
+        if not isinstance(message, ChatMessage):
+            raise TypeError(f"message {index} is {type(message).__name__}: what is the client's needs no `dump`")
+        try:
+            spoken, results = _objects(message)
+        except ValueError:
+            raise EncodeError(str(index), "NaN or an infinity among its arguments or results") from None
         if spoken is not None and results and message.role != "assistant":
             waiting.append(spoken)
         elif spoken is not None:
