@@ -37,7 +37,12 @@ RECORDS = [Record(b"{}", "chat-message")]
 
 
 def a_backend_fulfils_the_protocol() -> list[ChatHistoryBackend]:
-    return [MemoryBackend(), SQLiteBackend.from_path("chat.db"), RedisBackend(Redis()), RedisOptions(url="redis://localhost").open()]
+    return [
+        MemoryBackend(),
+        SQLiteBackend.from_path("chat.db"),
+        RedisBackend(Redis()),
+        RedisOptions(url="redis://localhost").open(),
+    ]
 
 
 async def backends(last: ConversationSummary) -> None:

@@ -4,6 +4,7 @@ The driver's and the server's own words may repeat what was sent, so only their 
 """
 
 import re
+from ssl import SSLCertVerificationError
 
 from redis.exceptions import (
     AskError,
@@ -44,6 +45,10 @@ _ANSWERS: dict[str, tuple[type[ChatHistoryError], str]] = {
     "MISCONF": (BackendUnavailableError, "it cannot save to its disk and takes no writes: see its log"),
     "MOVED": (ConfigurationError, "it is a node of a cluster: open it with `cluster`, or give a cluster's client"),
     "NOCLUSTER": (ConfigurationError, "it is no node of a cluster: leave `cluster` out, or give another client"),
+    "CERTIFICATE": (
+        ConfigurationError,
+        "its certificate is not trusted for this host: name the host as in it, or its authority in SSL_CERT_FILE",
+    ),
     "WRONGTYPE": (BackendError, "a key of another application stands where ours would: choose another namespace"),
 }
 _CODE = re.compile(r"\b({})\b".format("|".join(_ANSWERS)))
@@ -68,7 +73,15 @@ def translate(error: Exception, action: str) -> ChatHistoryError:
     return kind(f"the Redis server did not {action}: {why}")
 
 
+def _refuses_certificate(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _explain(error: BaseException) -> tuple[type[ChatHistoryError], str]:
+    if _refuses_certificate(error):
+        return _ANSWERS["CERTIFICATE"]
     if isinstance(error, ConnectionError) and isinstance(error.__cause__, RedisError):
         error = error.__cause__  # what went wrong while the connection was made
     for kind, code in _CLASSES:
