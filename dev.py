@@ -83,7 +83,9 @@ def main() -> None:
         run(python, "-m", "ruff", "format", "--check", ".")
         for version in ("3.11", "3.14"):
             run(python, "-m", "mypy", "--python-version", version)
-        run(program(ROOT / ".venv", "basedpyright"), "--warnings")
+        run(
+            program(ROOT / ".venv", "basedpyright"), "--project", "pyproject.toml", "--pythonpath", python, "--warnings"
+        )
         run(program(ROOT / ".venv", "lint-imports"), "--no-cache")
     elif command == "docs":
         strict = ("--fail-on-warning", "--nitpicky", "--fresh-env", "--quiet")
