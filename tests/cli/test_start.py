@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 Chat = Callable[..., str]
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
-COMMANDS = ("backends", "list", "show", "import", "export", "clear", "check", "demo")
+COMMANDS = ("backends", "list", "show", "import", "export", "clear", "check", "new-backend", "demo")
 
 
 def test_without_a_command_there_is_help(cli: Run) -> None:

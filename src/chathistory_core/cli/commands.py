@@ -21,6 +21,7 @@ from chathistory_core.cli.error import CommandError
 from chathistory_core.cli.export import export
 from chathistory_core.cli.import_ import import_
 from chathistory_core.cli.list import list_
+from chathistory_core.cli.new_backend import new_backend
 from chathistory_core.cli.program import Command
 from chathistory_core.cli.show import show
 from chathistory_core.cli.text import printable, put_line
@@ -36,6 +37,7 @@ _OWN: Mapping[str, Command] = {
     "export": export,
     "clear": clear,
     "check": check,
+    "new-backend": new_backend,
 }
 _DEMO = "demo"
 

@@ -10,7 +10,7 @@ import pytest
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.errors import RevisionConflictError, TooLargeError
-from chathistory_core.records import Record, Written, new_turn_id
+from chathistory_core.records import Conversation, Record, Written, new_turn_id
 from chathistory_core.testing.scenario import BackendFactory, in_loop, keys_of, records, say, texts_of, with_backend
 
 
@@ -42,17 +42,12 @@ class SnapshotTests:
     async def test_head_and_records_are_one_snapshot_while_others_append(self, make_backend: BackendFactory) -> None:
         async with make_backend() as one, make_backend() as other:
             written: dict[str, int] = {}
-            found = []
 
             async def write() -> None:
                 for number in range(1, 41):
                     written[(await say(one, "k", "a", "b", "c")).revision] = number * 3
 
-            writing = asyncio.create_task(write())
-            while not writing.done():
-                found.append(await other.get("k"))
-                await asyncio.sleep(0)
-            await writing
+            found = await seen_during(write(), other)
         for each in found:
             assert len(each.records) == each.record_count == written.get(each.revision, 0)
 
@@ -60,7 +55,6 @@ class SnapshotTests:
     async def test_a_replace_is_never_seen_half_done(self, make_backend: BackendFactory) -> None:
         async with make_backend() as one, make_backend() as other:
             written: dict[str, str] = {}
-            found = []
 
             async def write() -> None:
                 for number in range(40):
@@ -68,11 +62,7 @@ class SnapshotTests:
                     result = await one.replace("k", records(*texts), turn_id=new_turn_id())
                     written[result.revision] = str(number)
 
-            writing = asyncio.create_task(write())
-            while not writing.done():
-                found.append(await other.get("k"))
-                await asyncio.sleep(0)
-            await writing
+            found = await seen_during(write(), other)
         for each in found:
             if each.revision:
                 assert each.revision in written, "a state that no replace had made was seen"
@@ -205,6 +195,21 @@ def assert_whole_turns(texts: list[str], *, writers: int, turns: int) -> None:
         at += int(size)
     assert seen == {name: list(range(turns)) for name in sorted(seen, key=list(seen).index)}
     assert len(seen) == writers
+
+
+async def seen_during(write: Coroutine[object, object, None], backend: ChatHistoryBackend) -> list[Conversation]:
+    """What reads of `k` see until the writing ends."""
+    found: list[Conversation] = []
+    writing = asyncio.create_task(write)
+    try:
+        while not writing.done():
+            found.append(await backend.get("k"))
+            await asyncio.sleep(0)
+    finally:
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)  # its end is heard, also where a read fails
+    await writing
+    return found
 
 
 async def _moments(backend: ChatHistoryBackend) -> list[int]:

@@ -221,6 +221,9 @@ class TurnRaceTests:
                 return_exceptions=True,
             )
             found = await one.get("k")
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, TurnConflictError):
+                raise result
         winners = [number for number, result in enumerate(results) if not isinstance(result, BaseException)]
         losers = [result for result in results if isinstance(result, TurnConflictError)]
         assert (len(winners), len(losers)) == (1, 15)
