@@ -33,7 +33,7 @@ from chathistory_redis.layout import MAX_SHARDS, MAX_TTL, NAMESPACE, pack, token
 from chathistory_redis.listing import list_page
 from chathistory_redis.reading import read
 from chathistory_redis.scripts import CLEAR, WRITE
-from chathistory_redis.server import Argument, Client
+from chathistory_redis.server import Argument, Client, to_its_end
 from chathistory_redis.store import Store, open_store
 from chathistory_redis.translation import DRIVER_ERRORS
 
@@ -100,7 +100,7 @@ class RedisBackend:
         self._opened.close()
         if client is not None:
             with suppress(*DRIVER_ERRORS):  # of a connection that is broken already
-                await client.aclose()
+                await to_its_end(client.aclose())
 
     def _checked(self) -> Store:
         self._opened.check()

@@ -1,7 +1,7 @@
 """The server, or the cluster, in which scripts run."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TypeAlias
 
 from redis.asyncio import Redis, RedisCluster
@@ -18,6 +18,17 @@ Argument: TypeAlias = bytes | str | int
 
 _MOST_AT_ONCE = 100
 """Commands on their way at the same time, where the client's pool has as many connections: an empty one raises."""
+
+
+async def to_its_end(call: Awaitable[object]) -> None:
+    """Wait for what the driver cannot break off without leaving connections open; a cancellation comes after it."""
+    task = asyncio.ensure_future(call)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # heard, whenever it ends
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 class Server:

@@ -10,7 +10,7 @@ from chathistory_core import BackendError, ConfigurationError
 from chathistory_redis import scripts
 from chathistory_redis.layout import VERSION, Layout, store_key
 from chathistory_redis.scripts import Script
-from chathistory_redis.server import Argument, Client, Server
+from chathistory_redis.server import Argument, Client, Server, to_its_end
 from chathistory_redis.translation import DRIVER_ERRORS, translate
 
 _SWEPT = 1_000
@@ -50,7 +50,7 @@ async def open_store(client: Client, namespace: str, *, shards: int | None, allo
     action = f"open the store {namespace!r}"
     try:
         if isinstance(client, RedisCluster):
-            await client.initialize()  # type: ignore[unused-awaitable]  # the client is awaitable itself
+            await to_its_end(client.initialize())
         if not allow_eviction:
             await _refuse_eviction(client)
         for script in scripts.ALL:
