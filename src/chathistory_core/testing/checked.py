@@ -5,7 +5,6 @@ pytest collects the classes of this module; the plugin that runs it gives the fi
 
 import pytest
 
-from chathistory_core.testing.cancellation import CancellationTests
 from chathistory_core.testing.crashes import CrashTests
 from chathistory_core.testing.network import NetworkStore, NetworkTests
 from chathistory_core.testing.processes import ProcessTests
@@ -13,7 +12,7 @@ from chathistory_core.testing.scenario import BackendFactory
 from chathistory_core.testing.suite import BackendTests
 
 
-class CheckedBackend(BackendTests, CancellationTests):
+class CheckedBackend(BackendTests):
     """What every store must do."""
 
     @pytest.fixture

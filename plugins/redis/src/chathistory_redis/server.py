@@ -68,7 +68,7 @@ class Server:
     async def _call_once(self, *command: Argument) -> list[bytes]:
         reply: list[bytes]
         if isinstance(self._client, RedisCluster):
-            await self._client.initialize()  # type: ignore[unused-awaitable]  # the client is awaitable itself
+            await to_its_end(self._client.initialize())
             slot = self._client.keyslot(command[3])
             node = self._client.nodes_manager.get_node_from_slot(slot)
             # for nodes that are named the client follows redirections, and repeats nothing
