@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chathistory_core import ConfigurationError
 from chathistory_sqlite.connection import HeldConnection, transact
+from chathistory_sqlite.group import Group, Write
 from chathistory_sqlite.pragmas import Synchronous, configure, truncate_wal
 from chathistory_sqlite.schema import create_schema, has_schema
 from chathistory_sqlite.transaction import Transaction, microseconds
@@ -46,6 +47,7 @@ class Database:
         self._synchronous: Synchronous = synchronous
         self._clock = clock
         self._closing = AsyncExitStack()
+        self._group = Group(self._transaction)
         self._wal_is_stale = True  # a process that was killed may have left it so
 
     async def open(self, engine: AsyncEngine, path: str | None, *, dispose: bool) -> None:
@@ -77,23 +79,21 @@ class Database:
         return await self._reader.run(snapshot)
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
-        """What the function returns, once its changes are committed, in a transaction of its own."""
-        return await self._writer.run(lambda connection: self._commit(connection, function))
+        """What the function returns, once its changes are committed, with those of all writes that wait by then."""
+        write = self._group.add(function)
+        return await self._writer.run(lambda connection: self._commit(connection, write))
 
-    def _commit(self, connection: sqlite3.Connection, function: Callable[[Transaction], T]) -> T:
-        def change() -> tuple[T, bool]:
-            transaction = self._transaction(connection)
-            return function(transaction), transaction.removed
-
-        result, removed = transact(connection, "BEGIN IMMEDIATE", change)
-        self._wal_is_stale |= removed
+    def _commit(self, connection: sqlite3.Connection, write: Write[T]) -> T:
+        self._group.settle(connection, write)
         self._truncate_wal(connection)
-        return result
+        return write.outcome()
 
     def _transaction(self, connection: sqlite3.Connection) -> Transaction:
         return Transaction(connection, microseconds(self._clock()))
 
     def _truncate_wal(self, connection: sqlite3.Connection) -> None:
+        self._wal_is_stale |= self._group.removed
+        self._group.removed = False
         if self._wal_is_stale:
             self._wal_is_stale = not truncate_wal(connection)  # else the next write tries again
 
@@ -101,7 +101,7 @@ class Database:
         configure(connection, self._name, synchronous=self._synchronous)
         if not has_schema(connection, self._name):
             transact(connection, "BEGIN IMMEDIATE", lambda: create_schema(connection, self._name))
-        self._commit(connection, Transaction.purge)
+        self._commit(connection, self._group.add(Transaction.purge))
 
     def _prepare_reader(self, connection: sqlite3.Connection) -> None:
         configure(connection, self._name, synchronous=self._synchronous)

@@ -1,0 +1,174 @@
+"""Writes that wait at the same time: one commit for all, and each its own outcome."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import aiosqlite
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from chathistory_core import BackendUnavailableError, Record, RevisionConflictError, TurnConflictError, Written
+from chathistory_sqlite import SQLiteBackend
+
+SHORT = Record(b"x", "chat-message")
+
+
+class Watched(Protocol):
+    engine: AsyncEngine
+    statements: list[str]
+
+    @property
+    def writer(self) -> aiosqlite.Connection: ...
+
+
+@asynccontextmanager
+async def busy(watched: Watched) -> AsyncIterator[None]:
+    """The writer's thread has something else to do until the block ends, so that all writes begun in it wait."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait() -> int:
+        entered.set()
+        leave.wait(30)
+        return 1
+
+    await watched.writer.create_function("wait", 0, wait)
+    waiting = asyncio.create_task(watched.writer.execute_fetchall("SELECT wait()"))
+    await asyncio.to_thread(entered.wait)
+    watched.statements.clear()
+    try:
+        yield
+    finally:
+        leave.set()
+        await waiting
+
+
+async def together(watched: Watched, *operations: Awaitable[object]) -> Sequence[object]:
+    async with busy(watched):
+        tasks = [asyncio.ensure_future(operation) for operation in operations]
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def count(watched: Watched, statement: str) -> int:
+    return sum(executed.startswith(statement) for executed in watched.statements)
+
+
+def test_writes_that_wait_at_the_same_time_share_one_commit(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            await backend.append("gone", [SHORT], turn_id="t")
+            results = await together(
+                watched,
+                *(backend.append(f"k{number % 8}", [SHORT] * 4, turn_id=f"t{number}") for number in range(32)),
+                backend.replace("replaced", [SHORT], turn_id="t"),
+                backend.clear("gone"),
+            )
+            assert (count(watched, "BEGIN"), count(watched, "COMMIT"), count(watched, "ROLLBACK")) == (1, 1, 0)
+            assert all(isinstance(result, Written) for result in results[:-1])
+            assert results[-1] is True
+            for number in range(8):
+                kept = await backend.get(f"k{number}")
+                assert [record.turn_id for record in kept.records[::4]] == [
+                    f"t{number + 8 * turn}" for turn in range(4)
+                ]
+            assert len({result.revision for result in results if isinstance(result, Written)}) == 33
+            assert (await backend.get("gone")).records == ()
+
+    asyncio.run(scenario())
+
+
+def test_a_conflict_touches_none_of_the_writes_beside_it(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            before = await backend.append("k", [SHORT], turn_id="first")
+            results = await together(
+                watched,
+                backend.append("k", [SHORT], turn_id="second"),
+                backend.append("k", [SHORT], turn_id="third", expected_revision=before.revision),
+                backend.append("k", [SHORT] * 2, turn_id="first"),
+                backend.append("k", [SHORT], turn_id="first"),
+                backend.append("k", [SHORT], turn_id="fourth"),
+            )
+            assert [type(result) for result in results] == [
+                Written,
+                RevisionConflictError,
+                TurnConflictError,
+                Written,
+                Written,
+            ]
+            assert results[3] == before._replace(replayed=True)
+            assert count(watched, "COMMIT") == 1
+            assert [record.turn_id for record in (await backend.get("k")).records] == ["first", "second", "fourth"]
+
+    asyncio.run(scenario())
+
+
+def test_one_turn_that_is_sent_twice_at_once_is_stored_once(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            results = await together(watched, *(backend.append("k", [SHORT], turn_id="t") for _ in range(4)))
+            assert [isinstance(result, Written) and result.replayed for result in results] == [False, True, True, True]
+            assert (await backend.get("k")).record_count == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_task_takes_no_other_write_along(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            async with busy(watched):
+                tasks = [
+                    asyncio.ensure_future(backend.append("k", [SHORT], turn_id=f"t{number}")) for number in range(6)
+                ]
+                await asyncio.sleep(0)
+                for task in tasks[0], tasks[3]:
+                    task.cancel()
+                await asyncio.sleep(0)
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert [isinstance(result, Written) for result in results] == [False, True, True, False, True, True]
+            assert isinstance(results[0], asyncio.CancelledError)
+            stored = [record.turn_id for record in (await backend.get("k")).records]
+            assert {"t1", "t2", "t4", "t5"} <= set(stored)
+            again = await backend.append("k", [SHORT], turn_id="t0")  # whether it was stored or not: now it is, once
+            assert again.replayed == ("t0" in stored)
+
+    asyncio.run(scenario())
+
+
+def test_on_a_full_disk_what_fits_is_stored_and_the_rest_says_so(watched: Watched) -> None:
+    large = Record(b"x" * 400_000, "chat-message")
+
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            await backend.append("k", [SHORT], turn_id="first")
+            await watched.writer.execute_fetchall("PRAGMA max_page_count = 60")
+            results = await together(
+                watched,
+                backend.append("k", [SHORT], turn_id="small"),
+                backend.append("k", [large], turn_id="large"),
+                backend.append("k", [SHORT], turn_id="last"),
+            )
+            assert [type(result) for result in results] == [Written, BackendUnavailableError, Written]
+            assert [record.turn_id for record in (await backend.get("k")).records] == ["first", "small", "last"]
+            await watched.writer.execute_fetchall("PRAGMA max_page_count = 1000000")
+            assert not (await backend.append("k", [large], turn_id="large")).replayed
+
+    asyncio.run(scenario())
+
+
+def test_while_the_file_is_locked_all_fail_after_one_timeout(watched: Watched, outsider: sqlite3.Connection) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            await watched.writer.execute_fetchall("PRAGMA busy_timeout = 100")
+            outsider.execute("BEGIN IMMEDIATE")
+            appends = (backend.append("k", [SHORT], turn_id=f"t{number}") for number in range(64))
+            results = await together(watched, *appends)
+            assert {type(result) for result in results} == {BackendUnavailableError}
+            assert count(watched, "BEGIN") == 1
+            outsider.execute("ROLLBACK")
+            assert not (await backend.append("k", [SHORT], turn_id="t0")).replayed
+
+    asyncio.run(scenario())
