@@ -313,6 +313,19 @@ def test_a_write_whose_reply_is_lost_is_stored_once(name: str, repeated: str, va
     run(valkey, path, scenario)
 
 
+def test_writes_that_share_a_round_trip_whose_reply_is_lost_are_stored_once(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        client = Redis.from_url(url, retry=Retry(NoBackoff(), 3))
+        async with client, RedisBackend(client) as backend:
+            proxy.lost = 1
+            keys = [f"k{number}" for number in range(8)]
+            written = await asyncio.gather(*(backend.append(key, records("a"), turn_id="t") for key in keys))
+            assert all(one.replayed for one in written)
+            assert [texts(await backend.get(key)) for key in keys] == [["a"]] * 8
+
+    run(valkey, path, scenario)
+
+
 @pytest.mark.parametrize("name", ["get", "get the newest", "summaries", "newest summaries"])
 def test_a_read_whose_reply_is_lost_is_asked_again(name: str, valkey: str, path: Path) -> None:
     async def scenario(proxy: Proxy, url: str) -> None:

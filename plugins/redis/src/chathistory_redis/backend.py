@@ -41,6 +41,11 @@ _SWEPT = 16
 """Expired conversations that one write takes out of the listing: more than one write puts in."""
 
 
+_SMALL = 16 * 2**10
+_FEW = 50
+"""Bytes and records of a write that delays nobody who shares its round trip: more than most turns have."""
+
+
 class RedisBackend:
     """Keeps conversations on a Redis or Valkey server, or on a cluster of them."""
 
@@ -96,8 +101,11 @@ class RedisBackend:
         await self._close()
 
     async def _close(self) -> None:
-        client, self._owned, self._store = self._owned, None, None
+        store, client = self._store, self._owned
+        self._store = self._owned = None
         self._opened.close()
+        if store is not None:
+            await store.server.close()
         if client is not None:
             with suppress(*DRIVER_ERRORS):  # of a connection that is broken already
                 await to_its_end(client.aclose())
@@ -141,6 +149,7 @@ class RedisBackend:
     ) -> Written:
         batch = check_write(operation, key, records, turn_id, self.limits)
         store = self._checked()
+        size = sum(len(record.payload) for record in batch)
         arguments: list[Argument] = [
             operation,
             turn_id.encode(),
@@ -152,10 +161,12 @@ class RedisBackend:
             self._ttl,
             self.limits.turns_kept,
             _SWEPT,
-            sum(len(record.payload) for record in batch),
+            size,
         ]
         action = "append to conversation" if operation == "append" else "replace conversation"
-        status, *reply = await store.run(WRITE, key, [*arguments, *pack(batch)], action=action)
+        status, *reply = await store.run(
+            WRITE, key, [*arguments, *pack(batch)], action=action, together=size <= _SMALL and len(batch) <= _FEW
+        )
         if status == b"revision":
             raise RevisionConflictError(key)
         if status == b"epoch":

@@ -8,6 +8,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.client import NEVER_DECODE
 from redis.exceptions import NoScriptError
 
+from chathistory_redis.batches import Batches
 from chathistory_redis.scripts import Script
 from chathistory_redis.translation import DRIVER_ERRORS, translate
 
@@ -37,6 +38,7 @@ class Server:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._free = asyncio.Semaphore(min(_MOST_AT_ONCE, _connections(client)))
+        self._batches = None if isinstance(client, RedisCluster) else Batches(client, self._free)
 
     async def run(
         self,
@@ -46,26 +48,36 @@ class Server:
         *,
         action: str,
         once: bool = False,
+        together: bool = False,
     ) -> list[bytes]:
-        """What the script replies; `once` where the driver must not repeat it after a lost reply.
+        """What the script replies.
 
-        `action` is for errors, after "did not".
+        `action` is for errors, after "did not"; `once` where the driver must not repeat the call after a lost reply;
+        `together` where call and reply are so small that others may share their round trip.
         """
-        call = self._call_once if once else self._call
-        async with self._free:
+        call = self._call_once if once else self._call_together if together else self._call
+        try:
             try:
-                try:
-                    return await call("EVALSHA", script.sha, len(keys), *keys, *arguments)
-                except NoScriptError:
-                    return await call("EVAL", script.text, len(keys), *keys, *arguments)
-            except DRIVER_ERRORS as error:
-                raise translate(error, action) from None
+                return await call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+            except NoScriptError:
+                return await call("EVAL", script.text, len(keys), *keys, *arguments)
+        except DRIVER_ERRORS as error:
+            raise translate(error, action) from None
 
     async def _call(self, *command: Argument) -> list[bytes]:
-        reply: list[bytes] = await self._client.execute_command(*command, **{NEVER_DECODE: True})
-        return reply
+        async with self._free:
+            reply: list[bytes] = await self._client.execute_command(*command, **{NEVER_DECODE: True})
+            return reply
+
+    async def _call_together(self, *command: Argument) -> list[bytes]:
+        reply = await self._batches.call(command) if self._batches else None
+        return await self._call(*command) if reply is None else reply
 
     async def _call_once(self, *command: Argument) -> list[bytes]:
+        async with self._free:
+            return await self._exchange(*command)
+
+    async def _exchange(self, *command: Argument) -> list[bytes]:
         reply: list[bytes]
         if isinstance(self._client, RedisCluster):
             await to_its_end(self._client.initialize())
@@ -82,6 +94,11 @@ class Server:
             return reply
         finally:
             await pool.release(connection)
+
+    async def close(self) -> None:
+        """Wait for what is on its way."""
+        if self._batches:
+            await self._batches.close()
 
 
 def _connections(client: Client) -> int:

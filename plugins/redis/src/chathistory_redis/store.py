@@ -26,14 +26,22 @@ class Store(NamedTuple):
     """Whether the server may remove keys by itself."""
 
     async def run(
-        self, script: Script, key: str, arguments: Sequence[Argument], *, action: str, once: bool = False
+        self,
+        script: Script,
+        key: str,
+        arguments: Sequence[Argument],
+        *,
+        action: str,
+        once: bool = False,
+        together: bool = False,
     ) -> list[bytes]:
         """What a script of one conversation replies; see `Server.run`."""
         name = key.encode()
         shard = self.layout.shard_of(name)
         keys = (*shard.of_index(), *shard.of_conversation(name))
         arguments = (name, int(self.evicts), *arguments)
-        reply = await self.server.run(script, keys, arguments, action=f"{action} {key!r}", once=once)
+        action = f"{action} {key!r}"
+        reply = await self.server.run(script, keys, arguments, action=action, once=once, together=together)
         if reply[0] == b"lost":
             raise BackendError(
                 f"the Redis server lost a part of conversation {key!r}, evicted or removed by another client: clear it"
