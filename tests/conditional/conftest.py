@@ -26,7 +26,7 @@ class Killed(BaseException):
 class Table:
     """Heads and blocks; every request takes a while, and may be lost, or its reply, or be made twice.
 
-    `lost` is how often a request or its reply is lost, but for those of the `certain` kinds; `repeats` whether the
+    `lost` is how often a request or its reply is lost, but for those of the `certain` kinds; `repeats` how often the
     driver makes it again then. With `versions` the head is compared by a version of the store's own. `slow=False`
     makes every request at once.
     """
@@ -36,7 +36,7 @@ class Table:
         *,
         seed: int = 0,
         lost: float = 0,
-        repeats: bool = False,
+        repeats: int = 0,
         certain: Collection[str] = (),
         versions: bool = False,
         slow: bool = True,
@@ -73,6 +73,7 @@ class Table:
             start = f"{page[-1].name}!"
 
     async def drop(self, log: str, names: Sequence[str] | None = None) -> None:
+        assert len(log) == 32, "it would remove somebody else's"
         left = sorted(self.logs.get(log, {})) if names is None else list(names)
         self.random.shuffle(left)
         for start in range(0, max(1, len(left)), BATCH):
@@ -93,7 +94,7 @@ class Table:
     def _keep(self, blocks: Sequence[Block]) -> None:
         for log, name, body in blocks:
             assert 0 < len(body) <= self.max_block
-            assert len(log) <= 32
+            assert len(log) == 32
             assert len(name) <= 80
             assert (log + name).isascii()
             assert self.logs.setdefault(log, {}).setdefault(name, body) == body, "a name was used for another body"
@@ -125,7 +126,7 @@ class Table:
             self.logs.pop(log, None)
 
     async def _request(self, kind: str, go: Callable[[], Answer]) -> Answer:
-        for last in (False, False, True) if self.repeats else (True,):
+        for last in (*[False] * self.repeats, True):
             self.requests[kind] += 1
             self.failing.get(kind, bool)()
             await self._wait()

@@ -22,5 +22,5 @@ class TestGoodStore(BackendTests):
 class TestStoreOfSmallBlocksAndVersionsWhoseDriverRepeatsLostRequests(BackendTests):
     @pytest.fixture
     def make_backend(self, make_table: "Callable[..., Table]") -> BackendFactory:
-        table = make_table(max_block=5_000, versions=True, lost=0.02, repeats=True, certain={"put"})
+        table = make_table(max_block=5_000, versions=True, lost=0.02, repeats=8, certain={"put"})
         return partial(ConditionalBackend, table, max_block=5_000)

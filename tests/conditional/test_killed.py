@@ -191,6 +191,17 @@ def test_a_clear_removes_what_killed_writers_left(make_table: MakeTable, kill: K
     asyncio.run(scenario(make_table()))
 
 
+def test_a_clear_removes_what_a_killed_replace_left_before_the_last_append(make_table: MakeTable, kill: Kill) -> None:
+    async def scenario(table: "Table") -> None:
+        await _say(table, "1", "a")
+        await kill(table, "put", _replace(table, "dead", "dead"))
+        await _say(table, "2", "b")
+        assert await _clear(table)
+        assert (table.blocks(), table.heads_by_key) == ([], {})
+
+    asyncio.run(scenario(make_table()))
+
+
 @pytest.mark.parametrize("expected", [False, True])
 def test_writers_who_outrun_each_other_leave_nothing_behind(make_table: MakeTable, expected: bool) -> None:
     async def scenario(table: "Table") -> list[int]:
@@ -283,12 +294,17 @@ def test_a_read_does_not_read_what_a_killed_writer_staged_behind_the_end(make_ta
     asyncio.run(scenario(make_table()))
 
 
-def test_a_turn_is_not_stored_again_when_a_clear_may_have_taken_it_away(make_table: MakeTable) -> None:
+@pytest.mark.parametrize("begins_anew", [False, True])
+def test_a_turn_is_not_stored_again_when_a_clear_may_have_taken_it_away(
+    make_table: MakeTable, begins_anew: bool
+) -> None:
     async def scenario(table: "Table") -> None:
         class Cleared(type(table)):  # type: ignore[misc] # the fixture's class
             async def commit(self, *arguments: Any) -> bool:
                 assert await table.commit(*arguments)
                 await _clear(table)
+                if begins_anew:
+                    await _say(table, "new", "new")
                 raise BackendUnavailableError("the reply was lost")
 
         await _say(table, "1", "a")
@@ -296,7 +312,7 @@ def test_a_turn_is_not_stored_again_when_a_clear_may_have_taken_it_away(make_tab
         cleared.heads_by_key, cleared.logs = table.heads_by_key, table.logs
         with pytest.raises(BackendUnavailableError, match="'k' was cleared while a write was repeated"):
             await _say(cleared, "2", "b")
-        assert await _read(table) == []
+        assert await _read(table) == (["new"] if begins_anew else [])
 
     asyncio.run(scenario(make_table(slow=False)))
 
@@ -314,7 +330,10 @@ def test_a_start_on_a_store_that_cannot_write_is_told_after_some_tries(make_tabl
     asyncio.run(scenario(make_table()))
 
 
-def test_a_conversation_that_never_rests_is_told_after_many_tries(make_table: MakeTable) -> None:
+@pytest.mark.parametrize("call", [lambda table: _say(table, "t", "a"), _clear])
+def test_a_conversation_that_never_rests_is_told_after_many_tries(
+    make_table: MakeTable, call: Callable[["Table"], Awaitable[object]]
+) -> None:
     async def scenario(table: "Table") -> None:
         rivals = 0
 
@@ -329,7 +348,8 @@ def test_a_conversation_that_never_rests_is_told_after_many_tries(make_table: Ma
         restless.heads_by_key, restless.logs = table.heads_by_key, table.logs
         await _say(table, "start", "start")
         with pytest.raises(BackendUnavailableError, match="'k' was changed by others during each of 100 tries"):
-            await _say(restless, "t", "a")
+            await call(restless)
+        assert rivals == 100
         assert await _read(table) == ["start", *["rival"] * rivals]
 
     asyncio.run(scenario(make_table(slow=False)))

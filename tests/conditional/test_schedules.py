@@ -122,9 +122,9 @@ class Schedule:
 
 @pytest.mark.parametrize("breaks", [False, True], ids=["appends", "appends, replaces and clears"])
 @pytest.mark.parametrize("cancelled", [0, 0.3])
-@pytest.mark.parametrize(("lost", "repeats"), [(0, False), (0.05, False), (0.1, True)])
+@pytest.mark.parametrize(("lost", "repeats"), [(0, 0), (0.05, 0), (0.1, 2)])
 def test_nothing_acknowledged_is_lost_doubled_or_split(
-    make_table: "Callable[..., Table]", lost: float, repeats: bool, cancelled: float, breaks: bool
+    make_table: "Callable[..., Table]", lost: float, repeats: int, cancelled: float, breaks: bool
 ) -> None:
     for seed in range(SCHEDULES):
         table = make_table(seed=seed, lost=lost, repeats=repeats, versions=seed % 2 == 0)

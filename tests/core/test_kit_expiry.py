@@ -143,6 +143,7 @@ class BringsBackWhatExpired(ExpiryBackend):
 MUTANTS: list[tuple[type[ExpiryBackend], str]] = [
     (NeverExpires, "test_an_expired_conversation_is_invisible_at_once"),
     (NeverExpires, "test_what_expired_stays_gone_after_closing"),
+    (NeverExpires, "test_what_begins_anew_beside_many_that_expired_is_listed_once"),
     (ExpiresTwiceAsLate, "test_an_expired_conversation_is_invisible_at_once"),
     (ExpiresTwiceAsLate, "test_after_expiry_a_conversation_begins_anew"),
     (ExpiresEarly, "test_a_conversation_stays_until_its_time_is_over"),

@@ -45,7 +45,17 @@ Work = Callable[[StoredChatHistoryProvider], Coroutine[Any, Any, None]]
 USER, ASSISTANT, TOOL = ChatMessage.user, ChatMessage.assistant, ChatMessage.tool
 
 COVERED: dict[str, tuple[str, ...]] = {
-    "dangling-call-after-crash": ("test_a_call_without_its_result_is_still_there_after_a_restart",),
+    "trim-orphan-tool-result": (
+        "tests/views/test_cases.py::test_a_cut_amid_a_round_leaves_no_result_without_its_call",
+        "tests/views/test_cases.py::test_a_cut_between_the_results_of_parallel_calls_takes_the_round_or_leaves_it",
+    ),
+    "trim-removes-system": (
+        "tests/views/test_cases.py::test_rules_survive_every_limit_and_a_limit_of_one_still_limits",
+    ),
+    "dangling-call-after-crash": (
+        "test_a_call_without_its_result_is_still_there_after_a_restart",
+        "tests/views/test_cases.py::test_a_call_that_a_crash_left_without_result_breaks_no_later_run",
+    ),
     "history-saved-again-each-run": ("test_what_was_loaded_is_not_stored_again_by_the_next_turn",),
     "same-text-twice-is-two-messages": (
         "test_the_same_words_in_two_turns_are_four_messages",
@@ -99,8 +109,15 @@ COVERED: dict[str, tuple[str, ...]] = {
         "test_without_after_the_newest_come_oldest_first",
         "test_negative_numbers_are_refused",
     ),
-    "duplicate-call-ids": ("test_calls_that_share_an_id_or_have_none_are_all_stored",),
-    "approval-pending-survives": ("test_an_open_approval_survives_a_restart_and_a_failed_resume",),
+    "duplicate-call-ids": (
+        "test_calls_that_share_an_id_or_have_none_are_all_stored",
+        "tests/views/test_cases.py::test_of_an_id_that_repeats_the_newest_pair_is_kept_whole",
+    ),
+    "approval-pending-survives": (
+        "test_an_open_approval_survives_a_restart_and_a_failed_resume",
+        "tests/views/test_cases.py::test_a_pending_approval_survives_a_restart_a_failed_resume_and_every_repair",
+        "tests/views/test_cases.py::test_an_approval_that_is_given_after_a_restart_is_one_round",
+    ),
     "memory-aliasing": (
         "test_what_a_caller_does_to_its_values_later_changes_nothing_stored",
         "test_what_a_caller_does_to_its_list_later_is_not_stored",
@@ -126,8 +143,6 @@ COVERED: dict[str, tuple[str, ...]] = {
 }
 
 NOT_STORAGE: dict[str, str] = {
-    "trim-orphan-tool-result": "what of the history a model is sent is decided after it was read",
-    "trim-removes-system": "what of the history a model is sent is decided after it was read",
     "reasoning-item-pairing": "needs a format that is not there yet",
     "chatgpt-branches": "needs a format that is not there yet",
 }

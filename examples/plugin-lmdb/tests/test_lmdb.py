@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from chathistory_core import BackendUnavailableError, ConfigurationError, Record, open_backend
-from chathistory_core.testing import BackendFactory, BackendTests, ProcessTests
+from chathistory_core.testing import BackendFactory, BackendTests, CrashTests, ProcessTests
 
 
-class TestLMDB(BackendTests, ProcessTests):
+class TestLMDB(BackendTests, ProcessTests, CrashTests):
     @pytest.fixture
     def make_backend(self, tmp_path: Path) -> BackendFactory:
         return partial(open_backend, f"lmdb:///{tmp_path}/history.lmdb?sync=false")

@@ -55,6 +55,19 @@ def test_the_longest_ttl_is_no_overflow() -> None:
     asyncio.run(scenario())
 
 
+def test_a_conversation_remembers_its_newest_turns_and_no_more() -> None:
+    async def scenario() -> None:
+        async with MemoryBackend() as backend:
+            kept = backend.limits.turns_kept
+            for turn in range(kept + 1):
+                await backend.append("k", [Record(b"a", "text")], turn_id=f"{turn}")
+            assert (await backend.append("k", [Record(b"a", "text")], turn_id="1")).replayed
+            assert not (await backend.append("k", [Record(b"a", "text")], turn_id="0")).replayed
+            assert (await backend.get("k", limit=0)).record_count == kept + 2
+
+    asyncio.run(scenario())
+
+
 def test_backends_without_a_store_share_nothing() -> None:
     async def scenario() -> None:
         async with MemoryBackend() as one, MemoryBackend() as other:

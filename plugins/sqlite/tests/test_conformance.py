@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from chathistory_core.testing import BackendFactory, BackendTests, ExpiringStore, ExpiryTests, ProcessTests
+from chathistory_core.testing import BackendFactory, BackendTests, CrashTests, ExpiringStore, ExpiryTests, ProcessTests
 from chathistory_sqlite import SQLiteBackend
 
 
-class TestFile(BackendTests, ProcessTests, ExpiryTests):
+class TestFile(BackendTests, ProcessTests, CrashTests, ExpiryTests):
     @pytest.fixture
     def make_backend(self, tmp_path: Path) -> BackendFactory:
         return partial(SQLiteBackend.from_path, tmp_path / "history.db")

@@ -5,11 +5,9 @@ import it before.
 """
 
 import asyncio
-import multiprocessing
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +17,6 @@ import pytest
 from chathistory_core.cli.error import CommandError
 from chathistory_core.cli.scratch import Opener, Scratch
 from chathistory_core.errors import ChatHistoryError
-from chathistory_core.records import Record, new_turn_id
 
 if TYPE_CHECKING:
     from chathistory_core.testing.network import NetworkStore
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
     from chathistory_core.testing.proxy import Proxy
 
 _MODULE = "chathistory_core.testing.checked"
-_SECONDS = 60
-"""How long another process may take to say what it sees."""
 
 
 def run_kit(stores: Scratch, advance: Callable[[], None]) -> tuple[Sequence["Outcome"], Mapping[str, str]]:
@@ -76,12 +71,18 @@ class _Run:
         return NetworkStore(opener.server, lambda address: opener.through(address)())
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        suites = {_suite(item) for item in items}
-        if reason := not_shared(self._stores.fresh()):
-            self.reasons |= dict.fromkeys(suites & {"ProcessTests", "CrashTests"}, reason)
+        from chathistory_core.testing.abilities import sharing
+
+        shared = sharing(self._stores.fresh())
+        if shared.reason:
+            self.reasons["ProcessTests"] = shared.reason
+        if not shared.outlives:
+            self.reasons["CrashTests"] = shared.reason or "what a process wrote is gone when it has ended"
         if reason := not_proxied(self._stores.fresh()):
             self.reasons["NetworkTests"] = reason
-        items[:] = [item for item in items if _suite(item) not in self.reasons]
+        # which tests apply is found out here, and not for the classes of a tester to say
+        left_out = {*self.reasons, "AbilityTests"}
+        items[:] = [item for item in items if _suite(item) not in left_out]
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -110,30 +111,6 @@ class _Run:
 def _suite(item: pytest.Item) -> str:
     """The class of the kit that has the test, whatever class inherits it."""
     return item.function.__qualname__.partition(".")[0] if isinstance(item, pytest.Function) else ""
-
-
-def not_shared(opener: Opener) -> str:
-    """Why the tests with several processes do not apply: another process does not see what this one wrote; else ""."""
-
-    async def write() -> None:
-        async with opener() as backend:
-            await backend.append("shared", [Record(b"", "text")], turn_id=new_turn_id())
-
-    try:
-        asyncio.run(write())
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-            seen = pool.submit(_count, opener).result(_SECONDS)
-    except ChatHistoryError as error:
-        return f"another process cannot be tried: {error}"
-    return "" if seen else "another process does not see what is written"
-
-
-def _count(opener: Opener) -> int:
-    async def read() -> int:
-        async with opener() as backend:
-            return (await backend.get("shared", limit=0)).record_count
-
-    return asyncio.run(read())
 
 
 def not_proxied(opener: Opener) -> str:

@@ -10,7 +10,8 @@ Subclass `BackendTests` and give it one fixture::
 `make_backend` makes, at each call, another unopened backend over one store that is empty at first. The tests are plain
 functions that run an event loop of their own; pytest needs no plugin and no setting. A backend whose store several
 processes can share adds `ProcessTests` (`make_backend` must then be picklable), and `CrashTests` where a write outlives
-its process; one with a `ttl` adds `ExpiryTests`, and one behind a network `NetworkTests`.
+its process; one with a `ttl` adds `ExpiryTests`, and one behind a network `NetworkTests`. One of the tests looks what a
+backend can and says which of these are missing.
 
 Some tests draw their calls by chance, the same ones each time. `BACKEND_TESTS_EXAMPLES=1000` in the environment makes
 each of them draw that many cases, others each time.
@@ -22,6 +23,7 @@ pytest.register_assert_rewrite(
     *(
         f"{__name__}.{module}"
         for module in (
+            "abilities",
             "atomicity",
             "awkward",
             "cancellation",
@@ -29,6 +31,7 @@ pytest.register_assert_rewrite(
             "clearing",
             "concurrency",
             "crashes",
+            "encryption",
             "epochs",
             "expiry",
             "failures",

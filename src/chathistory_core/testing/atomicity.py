@@ -56,18 +56,21 @@ class SnapshotTests:
         async with make_backend() as one, make_backend() as other:
             written: dict[str, str] = {}
 
-            async def write() -> None:
-                for number in range(40):
-                    texts = [f"{number}"] * (number % 5 + 1)
-                    result = await one.replace("k", records(*texts), turn_id=new_turn_id())
-                    written[result.revision] = str(number)
+            async def replace(number: int) -> None:
+                texts = [f"{number}"] * (number % 5 + 1)
+                result = await one.replace("k", records(*texts), turn_id=new_turn_id())
+                written[result.revision] = str(number)
 
+            async def write() -> None:
+                for number in range(1, 41):
+                    await replace(number)
+
+            await replace(0)
             found = await seen_during(write(), other)
         for each in found:
-            if each.revision:
-                assert each.revision in written, "a state that no replace had made was seen"
-                number = written[each.revision]
-                assert texts_of(each) == [number] * (int(number) % 5 + 1)
+            assert each.revision in written, "a state that no replace had made was seen"
+            number = written[each.revision]
+            assert texts_of(each) == [number] * (int(number) % 5 + 1)
 
 
 class AtomicityTests:

@@ -101,11 +101,13 @@ class ClearTests:
     @with_backend
     async def test_clearing_forgets_the_turns(self, backend: ChatHistoryBackend) -> None:
         first = await say(backend, "k", "a", turn_id="t")
+        await say(backend, "k", "b", turn_id="u")
         await backend.clear("k")
         again = await say(backend, "k", "b", turn_id="t")
         assert not again.replayed
         assert again.revision != first.revision
-        assert texts_of(await backend.get("k")) == ["b"]
+        assert not (await say(backend, "k", "b", turn_id="u")).replayed
+        assert texts_of(await backend.get("k")) == ["b", "b"]
 
     @with_backend
     async def test_clearing_one_conversation_leaves_its_neighbours(self, backend: ChatHistoryBackend) -> None:

@@ -125,6 +125,21 @@ class ExpiryTests:
             assert len(await backend.summaries(limit=3, order="recent")) == 3
 
     @in_loop
+    async def test_what_begins_anew_beside_many_that_expired_is_listed_once(self, store: ExpiringStore) -> None:
+        # more than one write purges, so some begin anew where what expired is still there
+        keys = [f"{number:02}" for number in range(60)]
+        async with store.make_backend() as backend:
+            for key in keys:
+                await say(backend, key, "old")
+            store.wait(store.ttl)
+            for key in reversed(keys):
+                await say(backend, key, "new")
+            assert keys_of(await backend.summaries()) == keys
+            assert sorted(keys_of(await backend.summaries(order="recent"))) == keys
+            for key in keys:
+                assert texts_of(await backend.get(key)) == ["new"]
+
+    @in_loop
     async def test_what_expired_stays_gone_after_closing(self, store: ExpiringStore) -> None:
         async with store.make_backend() as backend:
             await say(backend, "k", "a")

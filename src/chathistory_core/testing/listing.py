@@ -78,10 +78,10 @@ class SummaryTests:
         await _fill(backend, ["c", "b", "a"])
         await next_instant()
         await say(backend, "b", "again")
-        assert keys_of(await backend.summaries(order="recent"))[0] == "b"
         await next_instant()
         await backend.replace("c", [], turn_id=new_turn_id())
-        assert keys_of(await backend.summaries(order="recent"))[:2] == ["c", "b"]
+        for limit in (None, 3, 2):  # a store may have a way of its own for a page
+            assert keys_of(await backend.summaries(order="recent", limit=limit))[:2] == ["c", "b"], limit
 
     @with_backend
     async def test_an_unknown_order_is_refused(self, backend: ChatHistoryBackend) -> None:

@@ -42,6 +42,7 @@ TESTED: Mapping[str, int] = {
     "PrefixTests": 10,
     "KeyTests": 11,
     "FidelityTests": 12,
+    "EncryptionTests": 12,
     "SizeTests": 12,
     "FailureTests": 13,
     "LifecycleTests": 14,

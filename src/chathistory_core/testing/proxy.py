@@ -231,12 +231,13 @@ class Proxy:
                 wanted = self._break
                 if wanted is not None and wanted.way == way and link.passed + len(data) >= wanted.after:
                     self._break = None
+                    self._is_down |= wanted.stay_down  # at once: the client may have all it waits for before the cut
                     writer.write(data[: max(0, wanted.after - link.passed)])
                     with suppress(TimeoutError):
                         await asyncio.wait_for(writer.drain(), 1)
                     link.cut(reset=wanted.reset)
-                    if wanted.stay_down:
-                        await self._set_down(down=True)
+                    if self._is_down:
+                        await self._cut(reset=False)
                     return
                 link.passed += len(data)
                 writer.write(data)

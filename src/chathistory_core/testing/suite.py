@@ -2,11 +2,13 @@
 
 import pytest
 
+from chathistory_core.testing.abilities import AbilityTests
 from chathistory_core.testing.atomicity import AtomicityTests, SnapshotTests
 from chathistory_core.testing.awkward import KeyTests
 from chathistory_core.testing.cancellation import CancellationTests
 from chathistory_core.testing.clearing import ClearTests, ReplaceTests
 from chathistory_core.testing.concurrency import HistoryTests
+from chathistory_core.testing.encryption import EncryptionTests
 from chathistory_core.testing.epochs import EpochTests
 from chathistory_core.testing.failures import FailureTests
 from chathistory_core.testing.lifecycle import LifecycleTests
@@ -24,6 +26,7 @@ class BackendTests(
     HistoryTests,  # pytest runs the last one first: those that name the broken promise come before random calls
     ModelTests,
     CancellationTests,
+    AbilityTests,
     OrderTests,
     EpochTests,
     SnapshotTests,
@@ -44,6 +47,7 @@ class BackendTests(
     PrefixTests,
     KeyTests,
     FidelityTests,
+    EncryptionTests,
     SizeTests,
     FailureTests,
     LifecycleTests,
