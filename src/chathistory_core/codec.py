@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from chathistory_core.errors import ConfigurationError, CorruptRecordError, DecodeError, UnknownFormatError
-from chathistory_core.formats import chat_message, note, openai_chat
+from chathistory_core.formats import agent_framework, chat_message, note, openai_chat
 from chathistory_core.formats.format import Format
 from chathistory_core.messages import ChatMessage
 from chathistory_core.records import Record, StoredRecord
@@ -15,7 +15,11 @@ _SLICE = 64
 
 
 class Codec(Protocol):
-    """Makes records of messages and messages of records. Encryption and compression are codecs."""
+    """Makes records of messages and messages of records. Encryption and compression are codecs.
+
+    A note is written from a message whose origin it is (`chathistory_core.formats.note`), so a codec around another one
+    takes care of notes without knowing of them.
+    """
 
     async def encode(self, key: str, messages: Sequence[ChatMessage]) -> Sequence[Record]:
         """The whole batch for the conversation of this key, or nothing.
@@ -40,7 +44,7 @@ class Codec(Protocol):
 class MessageCodec:
     """Writes what nobody changed as its client's own object, and everything else as `chat-message`."""
 
-    def __init__(self, formats: Iterable[Format] = (chat_message, openai_chat, note)) -> None:
+    def __init__(self, formats: Iterable[Format] = (chat_message, openai_chat, agent_framework, note)) -> None:
         """`formats` are those it reads."""
         self._formats: dict[str, Format] = {}
         for one in formats:

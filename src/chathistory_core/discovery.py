@@ -19,6 +19,8 @@ from chathistory_core.errors import (
 from chathistory_core.plugin import CONTRACT, ENTRY_POINT_GROUP, BackendOptions, BackendPlugin
 
 _EXTRAS = {
+    "http": "http",
+    "https": "http",
     "memory": "memory",
     "redis": "redis",
     "rediss": "redis",

@@ -15,7 +15,8 @@
     │   ├── DecodeError
     │   ├── CorruptRecordError
     │   ├── UnknownFormatError
-    │   └── TooLargeError
+    │   ├── TooLargeError
+    │   └── UnpairedCallsError
     └── BackendError
         ├── BackendUnavailableError
         ├── BackendStateError
@@ -29,6 +30,7 @@ A message says what failed, on what, and what to do. It never holds message cont
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from chathistory_core.provider import InvokedContext
     from chathistory_core.records import Written
 
 
@@ -37,6 +39,12 @@ class ChatHistoryError(Exception):
 
     retryable: bool = False
     """Whether the same call, unchanged, may succeed."""
+    unsaved: "tuple[InvokedContext, ...]" = ()
+    """Of an error of saving: the runs that are not stored, to be given to `invoked` again. Never printed or pickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {name: value for name, value in vars(self).items() if name != "unsaved"}
+        return type(self), self.args, state
 
 
 class ConfigurationError(ChatHistoryError, ValueError):
@@ -126,7 +134,23 @@ class UnknownFormatError(RecordError):
 
 
 class TooLargeError(RecordError):
-    """A write is larger than the backend's limits."""
+    """A write is larger than the backend's limits, or what a run would load larger than the provider's."""
+
+
+class UnpairedCallsError(RecordError):
+    """A run would be given calls without a result, or results without a call."""
+
+    def __init__(self, key: str, calls: int, results: int) -> None:
+        super().__init__(key, calls, results)
+        self.key = key
+        self.calls = calls
+        self.results = results
+
+    def __str__(self) -> str:
+        return (
+            f"conversation {self.key!r} has {self.calls} calls without a result and {self.results} results without a "
+            'call, which no model takes: give the provider `repair="drop"` or `repair="answer"`'
+        )
 
 
 class BackendError(ChatHistoryError):

@@ -1,6 +1,6 @@
 """From what a user names to what is used: backends and histories by URL, name, options or configuration."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from difflib import get_close_matches
 from traceback import extract_tb
@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, overload
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.codec import Codec
 from chathistory_core.errors import BackendBrokenError, BackendLoadError, ChatHistoryError, ConfigurationError
+from chathistory_core.loading import OnLoadError
 from chathistory_core.provider import MessageFilter, exclude_history
+from chathistory_core.reducers import Reducer
+from chathistory_core.saving.outbox import OnSaveError
+from chathistory_core.saving.storing import OnFailure
 from chathistory_core.session import AgentSession
 from chathistory_core.settings import Settings, read_settings
 from chathistory_core.stored import STATE_KEY, StoredChatHistoryProvider, random_key
+from chathistory_core.views.repair import Repair
+from chathistory_core.views.windows import Window
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -50,26 +56,47 @@ async def open_history(
     state_key: str = STATE_KEY,
     new_key: Callable[[AgentSession], str] = random_key,
     save_timeout: float = 10,
+    window: Window | None = None,
+    reducer: Reducer | None = None,
+    repair: Repair | None = None,
+    trusted_roles: Collection[str] | None = None,
+    max_load_bytes: int | None = None,
+    on_load_error: OnLoadError = "raise",
+    on_failure: OnFailure = "discard",
+    on_save_error: OnSaveError = "raise",
+    exclusive: bool = False,
     provide_output_filter: MessageFilter | None = None,
     store_request_filter: MessageFilter | None = exclude_history,
     store_response_filter: MessageFilter | None = None,
 ) -> AsyncIterator[StoredChatHistoryProvider]:
     """A provider over the backend that is named as for `open_backend`; the backend is open as long as the block lasts.
 
-    The other arguments are those of `StoredChatHistoryProvider`.
+    The other arguments are those of `StoredChatHistoryProvider`. What waits in the outbox when the block is left is
+    tried once more; where that fails, leaving raises the error, with the runs in its `unsaved`.
     """
     async with _made(backend, options) as opened:
-        yield StoredChatHistoryProvider(
+        history = StoredChatHistoryProvider(
             opened,
             codec=codec,
             scope=scope,
             state_key=state_key,
             new_key=new_key,
             save_timeout=save_timeout,
+            window=window,
+            reducer=reducer,
+            repair=repair,
+            trusted_roles=trusted_roles,
+            max_load_bytes=max_load_bytes,
+            on_load_error=on_load_error,
+            on_failure=on_failure,
+            on_save_error=on_save_error,
+            exclusive=exclusive,
             provide_output_filter=provide_output_filter,
             store_request_filter=store_request_filter,
             store_response_filter=store_response_filter,
         )
+        async with history._outbox.closing():  # noqa: SLF001 - nobody else sees its end
+            yield history
 
 
 def _made(backend: "str | BackendOptions | None", options: Mapping[str, object] | None) -> ChatHistoryBackend:

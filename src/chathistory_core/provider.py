@@ -9,6 +9,7 @@ from chathistory_core.keys import check_turn_id
 from chathistory_core.messages import CHAT_HISTORY, ChatMessage, SourceAttribution
 from chathistory_core.records import new_turn_id
 from chathistory_core.session import AgentSession, check_session
+from chathistory_core.views.view import View
 
 MessageFilter: TypeAlias = Callable[[Sequence[ChatMessage]], Iterable[ChatMessage]]
 """What of the messages goes on, in order."""
@@ -37,6 +38,8 @@ class InvokingContext:
         self.session = check_session(session)
         self.turn_id = None if turn_id is None else check_turn_id(turn_id)
         self.request_messages = request_messages
+        self.view: View | None = None
+        """What the run was given of the conversation, and what not; a provider that leaves something out sets it."""
 
     @property
     def request_messages(self) -> Sequence[ChatMessage]:
@@ -61,6 +64,8 @@ class InvokedContext:
     """All that the model was given: history, the caller's messages, those of context providers."""
     response_messages: Sequence[ChatMessage] | None
     """What came of it; None where the run failed."""
+    partial_messages: Sequence[ChatMessage] = ()
+    """What had come of it when the run failed; empty where it succeeded."""
     invoke_exception: BaseException | None
     """Why the run failed; None where it succeeded."""
     turn_id: str
@@ -98,10 +103,14 @@ class InvokedContext:
         request_messages: Sequence[ChatMessage],
         invoke_exception: BaseException,
         *,
+        partial_messages: Sequence[ChatMessage] = (),
         invoking: InvokingContext | None = None,
         turn_id: str | None = None,
     ) -> "InvokedContext":
-        """A run that ended with an exception or was cancelled; the turn id is as in `succeeded`."""
+        """A run that ended with an exception, was cancelled or broken off; the turn id is as in `succeeded`.
+
+        `partial_messages` is what had come of it by then: what providers that keep incomplete answers take.
+        """
         if not isinstance(invoke_exception, BaseException):
             raise TypeError(f"`invoke_exception` is an exception, not {type(invoke_exception).__name__}")
         return cls(
@@ -109,6 +118,7 @@ class InvokedContext:
             session=check_session(session),
             request_messages=check_messages("request_messages", request_messages),
             response_messages=None,
+            partial_messages=check_messages("partial_messages", partial_messages),
             invoke_exception=invoke_exception,
             turn_id=_turn_id(turn_id, invoking),
             invoking=invoking,
@@ -199,7 +209,7 @@ class ChatHistoryProvider:
             replace(
                 context,
                 request_messages=self._request_to_store(context.request_messages),
-                response_messages=_filtered(self._store_response_filter, context.response_messages),
+                response_messages=self._response_to_store(context.response_messages),
             )
         )
 
@@ -214,6 +224,9 @@ class ChatHistoryProvider:
 
     def _request_to_store(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         return _filtered(self._store_request_filter, messages)
+
+    def _response_to_store(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        return _filtered(self._store_response_filter, messages)
 
 
 def _check_filter(name: str, value: MessageFilter | None) -> MessageFilter | None:

@@ -1,15 +1,19 @@
 """The provider over any backend."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Self, TypeGuard, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from chathistory_core.backend import ChatHistoryBackend, Order
 from chathistory_core.codec import Codec, MessageCodec
-from chathistory_core.conversations import Conversations, History, Loaded, Replay
+from chathistory_core.compaction import Compacted, compact
+from chathistory_core.conversations import Conversations, History, Loaded
+from chathistory_core.errors import BackendUnavailableError, ChatHistoryError
+from chathistory_core.loading import Asked, Loading, OnLoadError
 from chathistory_core.messages import ChatMessage
 from chathistory_core.provider import (
     ChatHistoryProvider,
@@ -20,10 +24,16 @@ from chathistory_core.provider import (
     exclude_history,
 )
 from chathistory_core.records import NO_REVISION, ConversationSummary, Written, new_turn_id
-from chathistory_core.saving import finish
+from chathistory_core.reducers import Reducer, check_reducer
+from chathistory_core.saving.outbox import OnSaveError, Outbox
+from chathistory_core.saving.replays import Replay, find_replay
+from chathistory_core.saving.runs import Run, Seen
+from chathistory_core.saving.storing import OnFailure, Storing
 from chathistory_core.scoping import Scope, SessionKeys
 from chathistory_core.session import AgentSession
 from chathistory_core.turn import Turn
+from chathistory_core.views.repair import Repair
+from chathistory_core.views.windows import Window
 
 logger = logging.getLogger("chathistory")
 
@@ -62,6 +72,15 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         state_key: str = STATE_KEY,
         new_key: Callable[[AgentSession], str] = random_key,
         save_timeout: float = 10,
+        window: Window | None = None,
+        reducer: Reducer | None = None,
+        repair: Repair | None = None,
+        trusted_roles: Collection[str] | None = None,
+        max_load_bytes: int | None = None,
+        on_load_error: OnLoadError = "raise",
+        on_failure: OnFailure = "discard",
+        on_save_error: OnSaveError = "raise",
+        exclusive: bool = False,
         provide_output_filter: MessageFilter | None = None,
         store_request_filter: MessageFilter | None = exclude_history,
         store_response_filter: MessageFilter | None = None,
@@ -70,6 +89,20 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
 
         `new_key` names the conversation of a session that has none.
         `save_timeout` is how many seconds a run is still being saved once its task is cancelled.
+        `window` is how much of the conversation a run is given, `reducer` what makes that shorter still, `repair` what
+        becomes of tool calls that have no result and of results that have no call, `trusted_roles` are the roles whose
+        messages are believed from storage (without it, all). None of them changes what is stored: they go in the order
+        trust, repair, window, reducer (one that makes summaries before the window), and what they left out is in
+        `Turn.view`.
+        `max_load_bytes` is how many bytes of records a run may load.
+        `on_load_error` is what becomes of a run whose history cannot be loaded: the error is raised, or the run begins
+        without history, and the log says so.
+        `on_failure` is what is stored of a run that fails, is cancelled or broken off: nothing, its request, or the
+        request and what had come of the answer, marked as incomplete (`is_incomplete`).
+        `on_save_error` is what becomes of a run when the store cannot be reached: the error is raised and holds it
+        (`unsaved`), or it waits in memory, is tried again, and the run goes on.
+        `exclusive` lets a run be stored only if no other wrote to the conversation while it ran, else it raises
+        `RevisionConflictError`; without it, whole runs follow one another in the order in which they end.
         """
         super().__init__(
             provide_output_filter=provide_output_filter,
@@ -82,18 +115,35 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
             )
         if not callable(new_key):
             raise TypeError(f"`new_key` is called with a session: it is {type(new_key).__name__}")
-        if not save_timeout >= 0:
-            raise ValueError(f"`save_timeout` is a number of seconds, not {save_timeout!r}")
+        if exclusive and on_save_error == "outbox":
+            raise ValueError(
+                "an `exclusive` run is told at its end whether it is stored, one in the outbox is not: choose one"
+            )
+        if exclusive and on_load_error == "empty":
+            raise ValueError(
+                "an `exclusive` run knows what it is an answer to, one that begins without history does not: choose one"
+            )
         self._conversations = Conversations(backend, MessageCodec() if codec is None else codec)
+        self._loading = Loading(
+            self._conversations,
+            window=window,
+            reducer=reducer,
+            repair=repair,
+            trusted_roles=trusted_roles,
+            max_load_bytes=max_load_bytes,
+            on_load_error=on_load_error,
+        )
+        self._storing = Storing(self._conversations, on_failure=on_failure, exclusive=exclusive)
+        self._outbox = Outbox(self._storing, on_save_error=on_save_error, save_timeout=save_timeout)
         self._state_key = state_key
         self._new_key = new_key
-        self._save_timeout = save_timeout
         self._enter(Scope(scope))
 
     def _enter(self, scope: Scope) -> None:
         self._scope = scope
         self._keys = SessionKeys(scope, self._state_key, self._new_key)
-        self._loaded = WeakKeyDictionary[InvokingContext, Loaded]()
+        self._loaded = WeakKeyDictionary[InvokingContext, Loaded]()  # as long as it may be asked whether it is a replay
+        self._seen = WeakKeyDictionary[InvokingContext, Seen]()
 
     def scoped(self, *parts: str) -> Self:
         """The provider of a narrower scope, over the same backend."""
@@ -136,31 +186,73 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         return self._keys.get(session)
 
     async def provide_chat_history(self, context: InvokingContext) -> Sequence[ChatMessage]:
-        """What is stored, oldest first; where the context names a turn that is among it, what is before that turn."""
+        """What a run is shown of what is stored, oldest first; of a turn that is stored already, what is before it."""
         session = context.session
         if not self._keeps(session):
             return ()
-        loaded = await self._conversations.load(self._keys.made(session), turn_id=context.turn_id)
-        self._loaded[context] = loaded
-        place = None if context.turn_id is None else loaded.turn(context.turn_id)
-        return loaded.messages(None if place is None else range(place.start))
+        key = self._keys.made(session)
+        unsaved = await self._outbox.shown(key, context.turn_id)
+        given = await self._loading.load(key, Asked(context.request_messages, context.turn_id, unsaved))
+        if given.loaded is not None:
+            self._seen[context] = Seen.of(given.loaded)
+            if context.turn_id is not None:
+                self._loaded[context] = given.loaded
+        context.view = given.view
+        return given.messages
+
+    async def invoked_core(self, context: InvokedContext) -> None:
+        """Store the run, or of one that failed what `on_failure` says, also while its task is being cancelled.
+
+        An error of storing a run that failed is in the log alone: why it failed is what is to be seen.
+        """
+        if context.response_messages is None:
+            try:
+                await self._store_failure(context)
+            except Exception as error:  # noqa: BLE001 - see above
+                logger.warning("nothing is kept of turn %r, which failed: %s", context.turn_id, type(error).__name__)
+            return
+        try:
+            await super().invoked_core(context)
+        except ChatHistoryError as error:
+            error.unsaved = (context,)
+            raise
+
+    async def _store_failure(self, context: InvokedContext) -> None:
+        if self._storing.on_failure != "discard":
+            request, partial = self._request_to_store(context.request_messages), context.partial_messages
+            await self._store(
+                replace(context, request_messages=request, partial_messages=self._response_to_store(partial))
+            )
 
     async def store_chat_history(self, context: InvokedContext) -> None:
         """Store the run as one append, also while its task is being cancelled."""
-        session = context.session
-        messages = (*context.request_messages, *(context.response_messages or ()))
-        if not self._keeps(session) or not messages:
+        if context.request_messages or context.response_messages:
+            await self._store(context)
+            if self._keeps(context.session):
+                await self._loading.summarize(self._keys.made(context.session))
+
+    async def _store(self, context: InvokedContext) -> None:
+        session, began = context.session, context.invoking
+        if not self._keeps(session):
             return
-        began = context.invoking
-        loaded = self._loaded.get(began) if began is not None and began.session is session else None
-        conversation = None if loaded is None else loaded.conversation
-        key = self._keys.made(session) if conversation is None else conversation.key
-        turn_id = context.turn_id
-        await finish(
-            lambda: self._conversations.append(key, messages, turn_id=turn_id, loaded=conversation),
-            f"turn {turn_id!r} of conversation {key!r}",
-            timeout=self._save_timeout,
-        )
+        seen = self._seen.get(began) if began is not None and began.session is session else None
+        if self._storing.exclusive and began is None:
+            raise ValueError("an `exclusive` run ends with its `invoking`, which tells what it is an answer to")
+        key = self._keys.made(session) if seen is None else seen.conversation.key
+        await self._outbox.store(Run(key, context, seen))
+
+    @property
+    def unsaved(self) -> Sequence[InvokedContext]:
+        """The runs that wait in the outbox, each conversation's in their order, as they are to be stored."""
+        return tuple(run.context for run in self._outbox.waiting(prefix=self._scope.prefix))
+
+    async def save_unsaved(self) -> None:
+        """Store the runs that wait in the outbox now.
+
+        Raises:
+            BackendUnavailableError: the store still does not take them; they wait on.
+        """
+        await self._outbox.save(prefix=self._scope.prefix)
 
     def _keeps(self, session: AgentSession | None) -> TypeGuard[AgentSession]:
         if session is None and not self._conversations.warned:
@@ -185,10 +277,19 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         return Turn(self, InvokingContext(agent, session, _checked(messages), turn_id=turn_id), self._replay)
 
     async def _replay(self, context: InvokingContext, given: Sequence[ChatMessage]) -> Replay | None:
-        loaded = self._loaded.get(context)
-        if loaded is None or context.turn_id is None:
+        if context.turn_id is None or not self._keeps(context.session):
             return None
-        return await self._conversations.replay(loaded, self._request_to_store(given), turn_id=context.turn_id)
+        request, loaded = self._request_to_store(given), self._loaded.pop(context, None)
+        answer = self._outbox.answer(self._keys.made(context.session), context.turn_id, request)
+        if answer is not None or loaded is None:
+            return None if answer is None else Replay(answer)
+        try:
+            return await find_replay(self._conversations, loaded, request, turn_id=context.turn_id)
+        except BackendUnavailableError:
+            if self._loading.on_error == "raise":
+                raise
+            logger.warning("whether turn %r is stored already cannot be asked: the run goes on", context.turn_id)
+            return None
 
     async def messages(self, session: AgentSession | None, *, limit: int | None = None) -> History:
         """What is stored of the session's conversation, or of its newest `limit` records: unfiltered, unmarked."""
@@ -226,12 +327,32 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
             expected_revision=expected_revision,
         )
 
+    async def compact(self, session: AgentSession | None, reducer: Reducer, *, archive: str | bool = True) -> Compacted:
+        """Put the reducer's view of the session's conversation in the place of what is stored, for good.
+
+        Before that a copy is made, a conversation of its own at `<key>.archive.1`, `.2` and so on, or at the key that
+        `archive` names, in the same scope; with `archive=False`, none. Messages that the reducer leaves as they are
+        keep their records, byte for byte. Where others write meanwhile it begins anew; broken off, it can be repeated.
+
+        Raises:
+            InvalidKeyError: the copy's key is none.
+            RevisionConflictError: others wrote each of the many times that it was tried.
+            ValueError: the key that `archive` names is another conversation's.
+        """
+        key = self.key_of(session)
+        check_reducer(reducer)
+        if key is None:
+            return Compacted(0, 0)
+        return await compact(self._conversations, key, reducer, full=self._scope.full, archive=archive)
+
     async def clear(self, session: AgentSession | None, *, expected_revision: str | None = None) -> bool:
         """Remove the session's conversation; whether there was one. The session keeps its key."""
         key = self._keys.known(session)
         if key is None:
             return False
         cleared = await self._conversations.backend.clear(key, expected_revision=expected_revision)
+        self._conversations.forget(key)
+        self._outbox.clear(key)
         logger.info("clear %r: %s", key, "gone" if cleared else "there was nothing")
         return cleared
 

@@ -25,6 +25,7 @@ from chathistory_core import (
     TooLargeError,
     TurnConflictError,
     UnknownFormatError,
+    UnpairedCallsError,
     Written,
 )
 
@@ -48,6 +49,14 @@ ERRORS: list[tuple[ChatHistoryError, tuple[type[Exception], ...], str]] = [
     (UnknownFormatError("x"), (RecordError,), "the codec has no format 'x'"),
     (UnknownFormatError("x", ("a", "b")), (RecordError,), "the codec has no format 'x'; it knows a, b"),
     (TooLargeError("too large"), (RecordError,), "too large"),
+    (
+        UnpairedCallsError("k", 2, 1),
+        (RecordError,),
+        (
+            "conversation 'k' has 2 calls without a result and 1 results without a call, which no model takes: give "
+            'the provider `repair="drop"` or `repair="answer"`'
+        ),
+    ),
     (BackendUnavailableError("down"), (BackendError,), "down"),
     (BackendStateError("closed"), (BackendError,), "closed"),
     (

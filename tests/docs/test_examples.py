@@ -37,6 +37,8 @@ def blocks(page: str, language: str) -> list[str]:
         ("resume_and_list", "how-to/resume-and-list.md"),
         ("tenants", "how-to/tenants-and-scopes.md"),
         ("edit_a_conversation", "how-to/edit-a-conversation.md"),
+        ("summarise_and_compact", "how-to/summarise-and-compact.md"),
+        ("limit_what_the_model_sees", "how-to/limit-what-the-model-sees.md"),
     ],
 )
 def test_an_example_prints_what_its_page_says(example: str, page: str, tmp_path: Path) -> None:

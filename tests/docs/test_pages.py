@@ -22,12 +22,14 @@ README = (ROOT / "README.md").read_text("utf-8")
     [
         "chathistory_core",
         "chathistory_core.messages",
+        "chathistory_core.reducers",
         "chathistory_core.testing",
         "chathistory_core.blocking",
         "chathistory_core.conditional",
         "chathistory_memory",
         "chathistory_sqlite",
         "chathistory_redis",
+        "chathistory_http",
     ],
 )
 def test_every_public_name_has_a_place_in_the_reference(module: str) -> None:

@@ -14,9 +14,9 @@ from .conftest import Environment
 
 pytestmark = pytest.mark.skipif("WHEELS" not in os.environ, reason="WHEELS names no folder of wheels to be tested")
 
-BACKENDS = {"memory", "sqlite", "redis"}
-DRIVERS = {"aiosqlite", "sqlalchemy", "redis", "hiredis"}
-CLIENTS = {"openai", "typer", "rich"}
+BACKENDS = {"memory", "sqlite", "redis", "http"}
+DRIVERS = {"aiosqlite", "sqlalchemy", "redis", "hiredis", "httpx"}
+CLIENTS = {"agent-framework-core", "fastapi", "openai", "rich", "tiktoken", "typer", "uvicorn"}
 
 OPEN = """
 import asyncio
@@ -27,6 +27,22 @@ async def main():
         await backend.append("ann", [Record(b"hello", "text")], turn_id=new_turn_id())
     async with open_backend({url!r}) as backend:
         print([record.payload for record in (await backend.get("ann")).records])
+
+asyncio.run(main())
+"""
+
+SERVE = """
+import asyncio, httpx
+from chathistory_core import Record, new_turn_id, open_backend
+from chathistory_http import HTTPBackend
+from chathistory_http.service import create_app
+
+async def main():
+    async with open_backend("memory://") as stored:
+        transport = httpx.ASGITransport(create_app(stored))
+        async with HTTPBackend(lambda: httpx.AsyncClient(transport=transport, base_url="http://history")) as backend:
+            await backend.append("ann", [Record(b"hello", "text")], turn_id=new_turn_id())
+            print([record.payload for record in (await backend.get("ann")).records])
 
 asyncio.run(main())
 """
@@ -57,6 +73,21 @@ def test_an_extra_brings_its_backend_and_no_other_driver(
     socket = tmp_path / "s"
     with ValkeyServer(port=0, unix_socket_path=socket, data_dir=tmp_path):
         assert environment.answer(OPEN.format(url=f"unix://{socket}")) == "[b'hello']"
+
+
+def test_the_service_runs_from_wheels_and_its_client_needs_no_server(
+    environment: Environment, wheels: Path, tmp_path: Path
+) -> None:
+    environment.pip("--find-links", str(wheels), "chathistory-core[http]")
+    assert backends(environment.distributions()) == {"http"}
+    assert environment.distributions() & (DRIVERS | CLIENTS) == {"httpx"}
+    failed = environment.run("chathistory", "serve")
+    assert failed.returncode == 1
+    assert "chathistory-core[" in failed.stderr
+
+    environment.pip("--find-links", str(wheels), "chathistory-core[server,memory]")
+    answer = environment.answer(SERVE)
+    assert answer == "[b'hello']"
 
 
 def test_the_core_alone_tells_the_commands_that_bring_what_it_lacks(environment: Environment, wheels: Path) -> None:

@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 import chathistory_core
-from chathistory_core import ChatHistoryBackend, ConversationSummary, messages, opening, provider, session, stored
+from chathistory_core import (
+    ChatHistoryBackend,
+    ConversationSummary,
+    messages,
+    opening,
+    provider,
+    reducers,
+    session,
+    stored,
+)
 from chathistory_core.messages import ChatMessage, SourceAttribution
 from chathistory_core.provider import ChatHistoryProvider, InvokedContext, InvokingContext
+from chathistory_core.reducers import Reducer, SummarizingReducer
 from chathistory_core.session import AgentSession, ProviderSessionState, StateBag
 from chathistory_core.stored import StoredChatHistoryProvider
 from chathistory_core.turn import Turn
@@ -114,6 +124,27 @@ TryGetInMemoryChatHistory
 SetInMemoryChatHistory
 """
 
+REDUCERS = """
+IChatReducer
+IChatReducer.ReduceAsync
+MessageCountingChatReducer
+SummarizingChatReducer
+SummarizingChatReducer(chatClient)
+SummarizingChatReducer(targetCount)
+SummarizingChatReducer(threshold)
+SummarizingChatReducer.SummarizationPrompt
+TruncationCompactionStrategy
+SlidingWindowCompactionStrategy
+ToolResultCompactionStrategy
+SummarizationCompactionStrategy
+ChatReducerCompactionStrategy
+PipelineCompactionStrategy
+ContextWindowCompactionStrategy
+CompactionTrigger
+CompactionMessageIndex
+CompactionProvider
+"""
+
 REMOTE = """
 RemoteChatHistoryProvider
 RemoteChatHistoryProvider(chatHistoryServiceUrl)
@@ -156,17 +187,24 @@ remark: a stream broken off
 remark: store around every model call
 """
 
-NAMED = [line for part in (PROVIDER, MARKS, SESSION, IN_MEMORY, REMOTE, DRIVING) for line in part.splitlines() if line]
+NAMED = [
+    line
+    for part in (PROVIDER, MARKS, SESSION, IN_MEMORY, REDUCERS, REMOTE, DRIVING)
+    for line in part.splitlines()
+    if line
+]
 
 OWNERS: tuple[object, ...] = (
     chathistory_core,
     messages,
     opening,
     provider,
+    reducers,
     session,
     stored,
     ChatHistoryBackend,
     StoredChatHistoryProvider,
+    Reducer,
     InvokedContext,
     InvokingContext,
     AgentSession,
@@ -175,6 +213,15 @@ OWNERS: tuple[object, ...] = (
     ChatMessage,
     SourceAttribution,
     Turn,
+)
+
+MADE_BY = (
+    ChatHistoryProvider,
+    StoredChatHistoryProvider,
+    ProviderSessionState,
+    InvokingContext,
+    AgentSession,
+    SummarizingReducer,
 )
 
 
@@ -196,7 +243,7 @@ def known_names() -> set[str]:
     names = {"in", "len", "ValueError"}
     for owner in OWNERS:
         names.update(dir(owner))
-    for made_by in ChatHistoryProvider, StoredChatHistoryProvider, ProviderSessionState, InvokingContext, AgentSession:
+    for made_by in MADE_BY:
         names.update(signature(made_by).parameters)
     for value in InvokedContext, ConversationSummary, ChatMessage:
         names.update(value.__annotations__)

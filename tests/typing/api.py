@@ -4,31 +4,44 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import assert_type
 
+from openai import AsyncStream
+from openai.types.chat import ChatCompletionChunk
 from redis.asyncio import Redis
 
 from chathistory_core import (
     AgentSession,
     ChatHistoryBackend,
     ChatMessage,
+    Compacted,
     Conversation,
     ConversationSummary,
     History,
+    InvokedContext,
     Limits,
     MessageCodec,
     Record,
+    Selection,
     StateBag,
     StoredChatHistoryProvider,
     StoredRecord,
+    Stream,
     Turn,
+    Unit,
+    View,
+    Window,
     Written,
     blocking,
     erase,
+    estimate_tokens,
     iter_records,
     open_backend,
     open_history,
     read_on,
+    tiktoken_counter,
+    units,
 )
 from chathistory_core.formats import openai_chat
+from chathistory_core.reducers import CountingReducer, Reducer, ReducerPipeline, SummarizingReducer, ToolResultReducer
 from chathistory_memory import MemoryBackend, MemoryOptions
 from chathistory_redis import RedisBackend, RedisOptions
 from chathistory_sqlite import SQLiteBackend
@@ -67,7 +80,11 @@ async def backends(last: ConversationSummary) -> None:
     open_backend(MemoryOptions(url="memory://"), options={})  # type: ignore[call-overload] # it has its options
 
 
-async def histories() -> None:
+async def texts() -> AsyncIterator[str]:
+    yield "a"
+
+
+async def histories(chunks: AsyncStream[ChatCompletionChunk]) -> None:
     async with open_history("memory://", codec=MessageCodec(), scope=["tenant"]) as history:
         assert_type(history, StoredChatHistoryProvider)
         assert_type(history.scoped("ann"), StoredChatHistoryProvider)
@@ -83,6 +100,13 @@ async def histories() -> None:
             turn.add(ChatMessage.assistant("a"))
             turn.add(openai_chat.load({"role": "assistant", "content": "a"}))
             turn.add("a")  # type: ignore[arg-type] # text is no message
+            stream = turn.stream(chunks, openai_chat.load_chunks)
+            assert_type(stream, Stream[ChatCompletionChunk])
+            assert_type([chunk async for chunk in stream], list[ChatCompletionChunk])
+            turn.stream(texts(), lambda pieces: ChatMessage.assistant("".join(pieces)))
+            turn.stream(texts(), lambda pieces: "".join(pieces))  # type: ignore[arg-type,return-value] # no messages
+        assert_type(history.unsaved, Sequence[InvokedContext])
+        await history.save_unsaved()
         stored = await history.messages(session, limit=1)
         assert_type(stored, History)
         assert_type(stored[0], ChatMessage)
@@ -93,6 +117,36 @@ async def histories() -> None:
         assert_type(await history.exists("k"), bool)
         assert_type(await history.summaries(limit=1), Sequence[ConversationSummary])
         assert_type(history.get_service(MemoryBackend), MemoryBackend | None)
+
+
+async def views(message: ChatMessage) -> None:
+    window = Window(turns=3, tokens=1_000, count_tokens=tiktoken_counter())
+    assert_type(window.select([message]), Selection)
+    assert_type(window.select([message]).left_out, Sequence[ChatMessage])
+    assert_type(units([message]), list[Unit])
+    assert_type(estimate_tokens(message), int)
+    history = StoredChatHistoryProvider(MemoryBackend(), window=window, repair="drop", trusted_roles={"user"})
+    assert_type(history.turn(history.session(), [message]).view, View | None)
+    open_history("memory://", repair="mend")  # type: ignore[arg-type] # no such repair
+    Window(20)  # type: ignore[call-arg] # what is counted has a name
+
+
+async def model(messages: Sequence[ChatMessage]) -> str:
+    return messages[-1].text
+
+
+def blocking_model(messages: Sequence[ChatMessage]) -> str:
+    return messages[-1].text
+
+
+async def reducers(history: StoredChatHistoryProvider, message: ChatMessage) -> None:
+    summarizing: Reducer = SummarizingReducer(model, keep=Window(turns=3), trigger="after_append")
+    pipeline = ReducerPipeline(ToolResultReducer(keep=2), summarizing, CountingReducer(20))
+    assert_type(await pipeline.reduce([message]), Sequence[ChatMessage])
+    open_history("memory://", reducer=pipeline)
+    assert_type(await history.compact(history.session("k"), pipeline, archive="old"), Compacted)
+    SummarizingReducer(blocking_model)  # type: ignore[arg-type] # it is awaited
+    await history.compact(history.session("k"), CountingReducer)  # type: ignore[arg-type] # a class is no reducer
 
 
 def blocking_backends(last: ConversationSummary) -> None:
@@ -140,7 +194,11 @@ def blocking_histories() -> None:
             turn.add(ChatMessage.assistant("a"))
             turn.add(openai_chat.load({"role": "assistant", "content": "a"}))
             turn.add("a")  # type: ignore[arg-type] # text is no message
+            stream = turn.stream(["a", "b"], lambda pieces: ChatMessage.assistant("".join(pieces)))
+            assert_type(stream, blocking.BlockingStream[str])
+            assert_type(list(stream), list[str])
         turn.save()
+        history.save_unsaved()
         stored = history.messages(session, limit=1)
         assert_type(stored, History)
         assert_type(history.set_messages(session, stored, expected_revision=stored.revision), Written)

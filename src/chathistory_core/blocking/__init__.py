@@ -11,10 +11,12 @@ Ctrl-C, or any exception that a signal's handler raises, ends a read at once. A 
 
 from chathistory_core.blocking.backend import BlockingBackend, erase, iter_records, open_backend, read_on
 from chathistory_core.blocking.history import BlockingProvider, BlockingTurn, open_history
+from chathistory_core.stream import BlockingStream
 
 __all__ = [
     "BlockingBackend",
     "BlockingProvider",
+    "BlockingStream",
     "BlockingTurn",
     "erase",
     "iter_records",

@@ -8,14 +8,18 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 from typer import Option
 
 from chathistory_core.cli.text import in_one_line
-from chathistory_core.formats import chat_message, openai_chat
+from chathistory_core.formats import agent_framework, chat_message, openai_chat
 from chathistory_core.messages import ChatMessage
 
-Name: TypeAlias = Literal["openai-chat", "chat-message"]
+Name: TypeAlias = Literal["openai-chat", "agent-framework", "chat-message"]
 
 FormatName = Annotated[
     Name,
-    Option(show_default=False, help="The form of the messages: of Chat Completions, or of Microsoft.Extensions.AI."),
+    Option(
+        show_default=False,
+        help="The form of the messages: of Chat Completions, of Microsoft Agent Framework for Python, or of "
+        "Microsoft.Extensions.AI.",
+    ),
 ]
 
 
@@ -31,7 +35,11 @@ class ClientFormat(Protocol):
         ...
 
 
-_FORMATS: Mapping[Name, ClientFormat] = {"openai-chat": openai_chat, "chat-message": chat_message}
+_FORMATS: Mapping[Name, ClientFormat] = {
+    "openai-chat": openai_chat,
+    "agent-framework": agent_framework,
+    "chat-message": chat_message,
+}
 
 
 def load(name: Name, messages: Sequence[str]) -> Sequence[ChatMessage]:

@@ -22,7 +22,7 @@ _OURS = frozenset(
     [
         *("memory", "sqlite", "redis", "rediss", "valkey", "valkeys", "unix"),
         *("http", "https", "postgres", "postgresql"),
-        *("all", "cli", "core", "demo", "service", "testing"),
+        *("agent-framework", "all", "cli", "core", "demo", "server", "service", "testing", "tiktoken"),
     ]
 )
 """Names that the backends and distributions of this project bear, or will."""

@@ -41,6 +41,7 @@ from chathistory_core.messages.contents import (
     WebSearchToolResultContent,
 )
 from chathistory_core.messages.frozen import FrozenDict, FrozenList, Json, freeze
+from chathistory_core.messages.incomplete import INCOMPLETE_KEY, as_incomplete, is_incomplete
 from chathistory_core.messages.message import ChatMessage, ChatRole
 from chathistory_core.messages.origin import Origin
 from chathistory_core.messages.source import (
@@ -56,6 +57,7 @@ __all__ = [
     "ATTRIBUTION_KEY",
     "CHAT_HISTORY",
     "EXTERNAL",
+    "INCOMPLETE_KEY",
     "AIAnnotation",
     "AIContent",
     "AnnotatedRegion",
@@ -99,5 +101,7 @@ __all__ = [
     "UsageDetails",
     "WebSearchToolCallContent",
     "WebSearchToolResultContent",
+    "as_incomplete",
     "freeze",
+    "is_incomplete",
 ]

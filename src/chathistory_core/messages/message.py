@@ -84,7 +84,8 @@ class ChatMessage(Value):
     @property
     def origin(self) -> Origin | None:
         """What it was made of; None once it was changed. Takes no part in `==`."""
-        return self._origin
+        private = self.__pydantic_private__  # not through pydantic, which looks it up by name
+        return None if private is None else private["_origin"]
 
     def with_origin(self, origin: Origin | None) -> Self:
         """The message, made of this."""
@@ -106,7 +107,7 @@ class ChatMessage(Value):
         properties: Mapping[str, object] = self.additional_properties or {}
         if properties.get(ATTRIBUTION_KEY) == source:
             return self
-        return self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self._origin)
+        return self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
 
     def without_source(self) -> Self:
         """The message without its mark, or data in the mark's place; itself where there is none."""

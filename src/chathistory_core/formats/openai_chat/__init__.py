@@ -7,10 +7,10 @@ object holds beyond the model, such as a vendor's members, stands under `additio
 message or the content it belongs to, so that a changed copy takes it along.
 """
 
-from chathistory_core.formats.openai_chat.client import decode, dump, load
+from chathistory_core.formats.openai_chat.client import decode, dump, load, load_chunks
 from chathistory_core.formats.openai_chat.leftovers import NAME
 from chathistory_core.formats.openai_chat.objects import Given
 
 name = NAME
 
-__all__ = ["Given", "decode", "dump", "load", "name"]
+__all__ = ["Given", "decode", "dump", "load", "load_chunks", "name"]

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
+from chathistory_core.formats.openai_chat.chunks import join
 from chathistory_core.formats.openai_chat.leftovers import NAME
 from chathistory_core.formats.openai_chat.objects import Given, parse, take
 from chathistory_core.formats.openai_chat.reading import read
 from chathistory_core.formats.openai_chat.writing import write
-from chathistory_core.messages import ChatMessage, Origin
+from chathistory_core.messages import ChatMessage, Origin, as_incomplete
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionMessageParam
@@ -35,6 +36,20 @@ def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
         EncodeError: it holds what no record can: a value that is not JSON, a lone surrogate, more than 200 levels.
     """
     return [read(value, index).with_origin(Origin(NAME, payload)) for index, (value, payload) in enumerate(take(given))]
+
+
+def load_chunks(chunks: Sequence[Given]) -> list[ChatMessage]:
+    """The message of a streamed answer, as `load` makes it of one that came whole; none where none has begun.
+
+    An answer whose `finish_reason` has not come is marked as incomplete.
+
+    Raises:
+        DecodeError: there is no chunk in it, or there are several answers (`n`).
+        EncodeError: as of `load`.
+    """
+    value, ended = join(chunks)
+    messages = [] if value is None else load(value)
+    return messages if ended else [as_incomplete(message) for message in messages]
 
 
 def dump(messages: Sequence[ChatMessage]) -> "list[ChatCompletionMessageParam]":

@@ -41,9 +41,9 @@ def take(given: Given | Sequence[Given]) -> list[Taken]:
     for one in given if isinstance(given, (list, tuple)) else (given,):
         index = len(taken)
         if isinstance(one, (str, bytes)):
-            taken += [(_plain(value, str(index + at)), text) for at, (value, text) in enumerate(_in_text(one, index))]
+            taken += [(plain(value, str(index + at)), text) for at, (value, text) in enumerate(_in_text(one, index))]
         else:
-            taken += _in_object(_plain(one, str(index)), index)
+            taken += _in_object(plain(one, str(index)), index)
     return taken
 
 
@@ -119,20 +119,20 @@ def _chosen(choices: list[Any], index: int) -> Any:
     raise DecodeError(NAME, f"message {index} is a part of a stream: give the whole message")
 
 
-def _plain(value: object, path: str, levels: int = MAX_DEPTH) -> Any:
+def plain(value: object, path: str, levels: int = MAX_DEPTH) -> Any:
     """A copy made of nothing but dict, list, str, int, float, bool and None."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return _scalar(value, path)
     if levels == 0:
         raise EncodeError(path, f"it has more than {MAX_DEPTH} levels")
     if isinstance(value, BaseModel):
-        return _plain(_dumped(value, path), path, levels)
+        return plain(_dumped(value, path), path, levels)
     if isinstance(value, Mapping):
         return {
-            (name := _key(key, path)): _plain(item, f"{path}/{_step(name)}", levels - 1) for key, item in value.items()
+            (name := _key(key, path)): plain(item, f"{path}/{_step(name)}", levels - 1) for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_plain(item, f"{path}/{number}", levels - 1) for number, item in enumerate(value)]
+        return [plain(item, f"{path}/{number}", levels - 1) for number, item in enumerate(value)]
     raise EncodeError(path, f"{type(value).__name__} is no JSON value: convert it first")
 
 

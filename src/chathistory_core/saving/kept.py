@@ -1,0 +1,112 @@
+"""What is kept of runs that failed: under which turn ids, and what a model sees of it.
+
+A failed attempt at turn T stands under an id made of T's hash: the first one the request and what had come of the
+answer, each later one its own part of an answer alone. So T itself stays free for the attempt that succeeds, which
+stores its answer and not the request again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import count, groupby
+
+from chathistory_core.messages import (
+    ChatMessage,
+    Content,
+    TextContent,
+    TextReasoningContent,
+    as_incomplete,
+    is_incomplete,
+)
+from chathistory_core.records import StoredRecord
+from chathistory_core.views.repair import mended
+
+_PREFIX = "kept-"
+
+
+def kept_id(turn_id: str, attempt: int) -> str:
+    """The turn id of what is kept of the turn's first, second, … failed attempt."""
+    return f"{_family(turn_id)}.{attempt}"
+
+
+def attempts(kept: Iterable[str], turn_id: str) -> set[int]:
+    """Which attempts at this turn the turn ids of what is kept are of."""
+    family = _family(turn_id) + "."
+    return {int(each.removeprefix(family)) for each in kept if each.startswith(family)}
+
+
+def is_kept(turn_id: str) -> bool:
+    """Whether it is the turn id of what is kept of a failed attempt."""
+    return _family_in(turn_id) is not None
+
+
+def incomplete(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """The messages of an answer that broke off, marked as such; without those in which nothing is said yet."""
+    return [
+        as_incomplete(message) for message in messages if not all(_is_blank(content) for content in message.contents)
+    ]
+
+
+def shown(
+    records: Sequence[StoredRecord], groups: Sequence[Sequence[ChatMessage]], turn_id: str | None = None
+) -> Sequence[Sequence[ChatMessage]]:
+    """What a model sees of each record, where `groups` has what the codec made of it.
+
+    Left out is what is kept of the turn that is being tried again, the incomplete answers of a turn that was answered
+    since, and of other incomplete answers the calls that nobody will answer any more. Nothing else changes.
+    """
+    families = [_family_in(record.turn_id) for record in records]
+    if not any(families):
+        return groups
+    own = None if turn_id is None else _family(turn_id)
+    ended = {record.turn_id for record, family in zip(records, families, strict=True) if family is None}
+    answered = {_family(each) for each in ended}
+    seen = list(groups)
+    for attempt in _stretches(records, families):
+        family = families[attempt.start]
+        for place in attempt:
+            if family == own:
+                seen[place] = ()
+            elif family in answered:
+                seen[place] = [message for message in groups[place] if not is_incomplete(message)]
+        if family != own and family not in answered:
+            seen[attempt.start : attempt.stop] = without_dangling(groups[attempt.start : attempt.stop])
+    return seen
+
+
+def _stretches(records: Sequence[StoredRecord], families: Sequence[str | None]) -> Iterator[range]:
+    """Where the records of each failed attempt stand."""
+    stop = 0
+    for _, stretch in groupby(record.turn_id for record in records):
+        start, stop = stop, stop + sum(1 for _ in stretch)
+        if families[start] is not None:
+            yield range(start, stop)
+
+
+def without_dangling(groups: Sequence[Sequence[ChatMessage]]) -> list[Sequence[ChatMessage]]:
+    """The groups without the calls of incomplete answers that have no result, and what holds nothing else."""
+    answer = [message for group in groups for message in group if is_incomplete(message)]
+    mend = mended(answer, "drop")
+    left = dict(zip(mend.sources, mend.messages, strict=True))
+    numbers = count()
+    return [
+        [
+            shown
+            for message in group
+            if (shown := left.get(next(numbers)) if is_incomplete(message) else message) is not None
+        ]
+        for group in groups
+    ]
+
+
+def _family(turn_id: str) -> str:
+    return _PREFIX + blake2b(turn_id.encode(), digest_size=16).hexdigest()
+
+
+def _family_in(turn_id: str) -> str | None:
+    """The part that all attempts at one turn share; None where the id is not one of a failed attempt."""
+    family, dot, attempt = turn_id.rpartition(".")
+    return family if turn_id.startswith(_PREFIX) and dot and attempt.isdecimal() else None
+
+
+def _is_blank(content: Content) -> bool:
+    return isinstance(content, (TextContent, TextReasoningContent)) and not content.text
