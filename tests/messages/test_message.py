@@ -297,3 +297,23 @@ def test_members_of_another_type_are_refused(wrong: dict[str, Any]) -> None:
 def test_extra_is_by_pointer_and_no_place_for_a_known_member(extra: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="no place for a member that the model has"):
         ChatMessage(role="user", extra=extra)
+
+
+def test_a_message_is_marked_once_and_the_same_again() -> None:
+    message = ChatMessage.user("hello")
+    first, second = SourceAttribution("ChatHistory", "a"), SourceAttribution("ChatHistory", "b")
+    marked = message.with_source(first)
+    assert message.with_source(first) is marked
+    assert [message.with_source(mark).source for mark in (second, first, second)] == [second, first, second]
+    assert message.source == SourceAttribution()
+    assert marked.source == first
+
+
+def test_a_marked_copy_is_no_part_of_the_message_that_is_sent_elsewhere() -> None:
+    message, other = ChatMessage.user("hello"), ChatMessage.user("hello")
+    before = len(pickle.dumps(message))
+    message.with_source(SourceAttribution("ChatHistory", "a"))
+    assert len(pickle.dumps(message)) == before
+    assert pickle.loads(pickle.dumps(message)) == message == other
+    changed = message.model_copy(update={"message_id": "1"})
+    assert changed.with_source(SourceAttribution("ChatHistory", "a")).message_id == "1"

@@ -9,7 +9,7 @@ from chathistory_core.records import StoredRecord
 MOST_BYTES = 32 * 1024 * 1024
 """What is remembered of all conversations together: some 5,000 short messages."""
 
-OVERHEAD = 6 * 1024
+OVERHEAD = 7 * 1024
 """What the objects made of a short record take beside its payload, measured."""
 
 

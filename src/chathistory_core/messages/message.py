@@ -15,6 +15,10 @@ from chathistory_core.messages.value import Value
 from chathistory_core.messages.white_space import is_blank
 
 
+_MARKED = "_marked"
+"""Where a message remembers itself with its last mark: histories are marked anew on every turn."""
+
+
 class ChatRole(str):
     """A role: keeps its case and compares without it."""
 
@@ -107,7 +111,11 @@ class ChatMessage(Value):
         properties: Mapping[str, object] = self.additional_properties or {}
         if properties.get(ATTRIBUTION_KEY) == source:
             return self
-        return self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
+        private: dict[str, Any] = self.__pydantic_private__ or {}
+        marked: Self | None = private.get(_MARKED)
+        if marked is None or marked.source != source:
+            marked = private[_MARKED] = self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
+        return marked
 
     def without_source(self) -> Self:
         """The message without its mark, or data in the mark's place; itself where there is none."""
@@ -117,8 +125,12 @@ class ChatMessage(Value):
         rest = {key: value for key, value in properties.items() if key != ATTRIBUTION_KEY}
         return self._twin(FrozenDict(rest) if rest else None, self._origin)
 
+    def __getstate__(self) -> dict[Any, Any]:
+        """The message without the marked copy that it remembers."""
+        return {**super().__getstate__(), "__pydantic_private__": {"_origin": self.origin}}
+
     def _twin(self, properties: Mapping[str, Any] | None, origin: Origin | None) -> Self:
-        """A copy without validation: histories are marked message by message on every turn."""
+        """A copy without validation: histories are marked message by message."""
         twin = type(self).__new__(type(self))
         object.__setattr__(twin, "__dict__", {**self.__dict__, "additional_properties": properties})
         object.__setattr__(twin, "__pydantic_fields_set__", self.__pydantic_fields_set__ | {"additional_properties"})

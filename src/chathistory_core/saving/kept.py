@@ -104,8 +104,10 @@ def _family(turn_id: str) -> str:
 
 def _family_in(turn_id: str) -> str | None:
     """The part that all attempts at one turn share; None where the id is not one of a failed attempt."""
+    if not turn_id.startswith(_PREFIX):
+        return None
     family, dot, attempt = turn_id.rpartition(".")
-    return family if turn_id.startswith(_PREFIX) and dot and attempt.isdecimal() else None
+    return family if dot and attempt.isdecimal() else None
 
 
 def _is_blank(content: Content) -> bool:
