@@ -14,7 +14,6 @@ from chathistory_core.messages.times import Time
 from chathistory_core.messages.value import Value
 from chathistory_core.messages.white_space import is_blank
 
-
 _MARKED = "_marked"
 """Where a message remembers itself with its last mark: histories are marked anew on every turn."""
 
