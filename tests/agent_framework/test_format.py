@@ -13,12 +13,12 @@ from typing import Any, get_args, get_type_hints
 
 import httpx2
 import pytest
+from agent_framework import AgentResponse, Content, Message
 from agent_framework.openai import OpenAIChatClient, OpenAIChatCompletionClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
-from agent_framework import AgentResponse, Content, Message
 from chathistory_core import DecodeError, EncodeError, StoredRecord
 from chathistory_core.codec import MessageCodec
 from chathistory_core.formats import agent_framework, chat_message

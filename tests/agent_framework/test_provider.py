@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from agent_framework import (
     Agent,
     AgentResponse,
@@ -19,6 +18,7 @@ from agent_framework import (
     SessionContext,
     SupportsAgentRun,
 )
+
 from chathistory_core import (
     BackendStateError,
     ChatHistoryBackend,

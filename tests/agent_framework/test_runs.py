@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Protocol
 from weakref import ref
 
 import pytest
-
 from agent_framework import (
     Agent,
     AgentResponseUpdate,
@@ -23,6 +22,7 @@ from agent_framework import (
     SlidingWindowStrategy,
     tool,
 )
+
 from chathistory_core import (
     BackendUnavailableError,
     ChatHistoryBackend,

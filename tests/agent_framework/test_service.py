@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from agent_framework import Agent, AgentSession, Content, Message, tool
+
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 
 ORACLE = Path(__file__).resolve().parents[2] / "../shared/tools/dotnet-oracle/dotnet-oracle"

@@ -44,6 +44,8 @@ async def compact(
     Raises:
         RevisionConflictError: others wrote each time that it was tried.
     """
+    if not isinstance(archive, str | bool):
+        raise TypeError(f"`archive` is a key, True or False, not {type(archive).__name__}")
     stored_key = full(key)
     name = archive if isinstance(archive, str) else None
     copy = Archive(conversations, key, full, name=name) if archive is not False else None

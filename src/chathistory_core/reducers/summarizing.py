@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import isawaitable
 from typing import Final, TypeAlias, get_args
 
 from chathistory_core.messages import ChatMessage
@@ -58,13 +59,16 @@ class SummarizingReducer:
     ) -> None:
         """`keep` is `Window(messages=20)` by default, and `above` twice what `keep` is.
 
-        `model` gets the messages to summarise, tool rounds as text, then the prompt; with `at_once` so much of them at
-        a time, from which and the summary before it makes the next. `name` tells summaries apart where one conversation
-        has several kinds of them. `trigger="after_append"` makes summaries when a run was stored, so that loading never
-        waits for the model.
+        `model` gets the messages to summarise, tool rounds as text, then the prompt. With `at_once` it gets at most so
+        much of them in one call, behind the summary that the call before it made. `name` tells summaries apart where
+        one conversation has several kinds of them. `trigger="after_append"` makes a summary once a run has been stored,
+        so that loading never waits for the model.
         """
         if not callable(model):
             raise TypeError(f"`model` is called with messages and returns text: it is {type(model).__name__}")
+        for what, window in {"keep": keep, "above": above, "at_once": at_once}.items():
+            if not isinstance(window, Window | None):
+                raise TypeError(f"`{what}` is a Window, not {type(window).__name__}")
         if trigger not in get_args(Trigger):
             raise ValueError(f"`trigger` is one of {', '.join(map(repr, get_args(Trigger)))}, not {trigger!r}")
         if not name:
@@ -147,10 +151,13 @@ class SummarizingReducer:
     async def _ask(self, messages: Sequence[ChatMessage]) -> str | None:
         asked = [*told(messages), ChatMessage.user(self._prompt)]
         try:
-            answer = await self._model(asked)
+            asking: object = self._model(asked)
+            answer = await asking if isawaitable(asking) else None
         except Exception as error:  # noqa: BLE001 - any model; its error may quote what was said
             logger.warning("a summary of %d messages was not made: %s", len(messages), type(error).__name__)
             return None
+        if not isawaitable(asking):
+            raise TypeError(f"a summarising model is an `async def`: a call returned {type(asking).__name__}")
         if not isinstance(answer, str):
             raise TypeError(f"a summarising model returns text, not {type(answer).__name__}")
         if not answer.strip():

@@ -9,6 +9,7 @@ from agent_framework import (
     SessionContext,
     SupportsAgentRun,
 )
+
 from chathistory_core.errors import ConfigurationError
 
 

@@ -5,6 +5,7 @@ from inspect import signature
 from typing import Any, Final
 
 from agent_framework import Content, Message
+
 from chathistory_core.faces.agent_framework.copies import copies_of
 from chathistory_core.formats import agent_framework
 from chathistory_core.formats.agent_framework.origin import FrameworkOrigin

@@ -15,6 +15,7 @@ from agent_framework import (
     SessionContext,
     SupportsAgentRun,
 )
+
 from chathistory_core.errors import BackendStateError
 from chathistory_core.faces.agent_framework.agents import check_source_id, is_kept_elsewhere, takes_middleware
 from chathistory_core.faces.agent_framework.objects import messages as ours

@@ -13,6 +13,7 @@ from agent_framework import (
     SessionContext,
     SupportsAgentRun,
 )
+
 from chathistory_core.faces.agent_framework.objects import messages
 from chathistory_core.messages import ChatMessage
 from chathistory_core.provider import InvokingContext

@@ -16,6 +16,7 @@ from agent_framework import (
     MiddlewareFailure,
     ResponseStream,
 )
+
 from chathistory_core.faces.agent_framework.runs import Fail, ModelStream, OpenRuns, Run
 
 

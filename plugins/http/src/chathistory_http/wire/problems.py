@@ -165,7 +165,7 @@ def error_of(status: int, media_type: str | None, body: bytes, *, key: str = "",
     if status in (401, 403):
         return ConfigurationError(
             f"the service does not let this request pass ({_words(status, detail)}): "
-            "give a token with the rights that it needs"
+            "give a token with the rights that it needs, and the provider the scope of the token's prefix"
         )
     if status in (408, 429, 502, 503, 504):
         return BackendUnavailableError(f"the service is not available ({_words(status, detail)})")
