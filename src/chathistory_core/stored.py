@@ -192,7 +192,8 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
             return ()
         key = self._keys.made(session)
         unsaved = await self._outbox.shown(key, context.turn_id)
-        given = await self._loading.load(key, Asked(context.request_messages, context.turn_id, unsaved))
+        answered = {run.turn_id for run in self._outbox.waiting(key) if not run.failed}
+        given = await self._loading.load(key, Asked(context.request_messages, context.turn_id, unsaved, answered))
         if given.loaded is not None:
             self._seen[context] = Seen.of(given.loaded)
             if context.turn_id is not None:
@@ -284,7 +285,9 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         if answer is not None or loaded is None:
             return None if answer is None else Replay(answer)
         try:
-            return await find_replay(self._conversations, loaded, request, turn_id=context.turn_id)
+            return await find_replay(
+                self._conversations, loaded, request, turn_id=context.turn_id, max_bytes=self._loading.max_bytes
+            )
         except BackendUnavailableError:
             if self._loading.on_error == "raise":
                 raise

@@ -2,7 +2,8 @@
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -149,3 +150,15 @@ def faulty() -> Faulty:
 def before() -> Callable[[ChatHistoryBackend], Faulty]:
     """Puts something that goes wrong before a backend."""
     return Faulty
+
+
+@pytest.fixture
+def faulty_memory() -> Callable[[], AbstractAsyncContextManager[Faulty]]:
+    """Opens a store in memory, with faults before it."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Faulty]:
+        async with MemoryBackend() as backend:
+            yield Faulty(backend)
+
+    return opened

@@ -126,6 +126,28 @@ def test_bodies_at_once_have_a_bound_and_make_room_when_they_are_done() -> None:
     asyncio.run(scenario())
 
 
+def test_announced_bodies_that_fill_the_memory_keep_no_turn_of_others_waiting() -> None:
+    bodies = Bodies(max_bytes=1024 * 1024, max_bytes_at_once=1024 * 1024)
+
+    async def scenario() -> None:
+        never = asyncio.Event()
+
+        async def silent() -> dict[str, object]:
+            await never.wait()
+            raise AssertionError
+
+        announced = asyncio.create_task(body_of(bodies, silent, f"{1024 * 1024}"))
+        await asyncio.sleep(0)
+        assert await body_of(bodies, receiver(b"1" * 1024), "1024") == b"1" * 1024
+        with pytest.raises(ProblemError) as raised:
+            await body_of(bodies, receiver(b"1" * 1025), "1025")
+        assert raised.value.status == 503
+        announced.cancel()
+        await asyncio.wait([announced])
+
+    asyncio.run(scenario())
+
+
 def test_a_request_that_is_cancelled_makes_room() -> None:
     bodies = Bodies(max_bytes=10, max_bytes_at_once=10)
 
@@ -172,7 +194,7 @@ async def echo(scope: Scope, receive: Receive, send: Send) -> None:
 
 @contextmanager
 def serving(
-    *, seconds: float = 30.0, linger: float = 10.0, bytes_per_second: int = 64 * 1024
+    *, seconds: float = 30.0, linger: float = 10.0, bytes_per_second: int = 64 * 1024, keep_alive: int = 5
 ) -> Iterator[uvicorn.Server]:
     """A server of `echo`."""
     with socket.socket() as listener:
@@ -185,6 +207,7 @@ def serving(
             lifespan="off",
             log_config=None,
             access_log=False,
+            timeout_keep_alive=keep_alive,
         )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([listener],))
@@ -351,6 +374,28 @@ def test_the_rest_of_a_body_that_does_not_come_after_the_answer_is_given_up(impa
     with connected(impatient) as connection:
         connection.sendall(b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         send_until_closed(connection, b"1\r\nx\r\n")
+
+
+def test_trailers_without_end_are_given_up(server: tuple[str, int]) -> None:
+    for path in (b"/early", b"/"):
+        with connected(server) as connection:
+            connection.sendall(b"POST %b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" % path)
+            send_until_closed(connection, b"a: " + b"x" * 1_000 + b"\r\n")
+
+
+def test_a_long_body_in_chunks_is_no_endless_head(server: tuple[str, int]) -> None:
+    chunk = b"1000\r\n" + bytes(0x1000) + b"\r\n"
+    answer = ask(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 1_000 + b"0\r\n\r\n")
+    assert answer.endswith(b"%d" % (0x1000 * 1_000))
+
+
+def test_a_connection_whose_body_came_after_the_answer_ends_when_nothing_follows() -> None:
+    with serving(keep_alive=1) as server, connected(address_of(server)) as connection:
+        connection.sendall(b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+        while not connection.recv(65_536).endswith(b"0"):
+            pass
+        connection.sendall(b"b")
+        assert until_closed(connection) == b""
 
 
 def test_a_connection_whose_body_came_after_the_answer_stays(impatient: tuple[str, int]) -> None:

@@ -74,5 +74,5 @@ def check_bytes(key: str, count: int, most: int | None) -> None:
     if most is not None and count > most:
         raise TooLargeError(
             f"conversation {key!r}: the run would load more than {most} bytes of records: give the provider a window, "
-            "or a larger `max_load_bytes`"
+            "or a larger `max_load_bytes`; where it has a window, a smaller one (more is read at first than it shows)"
         )

@@ -16,6 +16,7 @@ from chathistory_core.loading.parts import Part, Parts
 from chathistory_core.messages import ChatMessage
 from chathistory_core.reducers import Reducer, Summarize, SummaryReducer, check_reducer
 from chathistory_core.reducers.summary import head_of
+from chathistory_core.saving.kept import has_attempt
 from chathistory_core.summaries import KeptSummaries, read_back
 from chathistory_core.views.pairing import settled
 from chathistory_core.views.repair import Repair
@@ -39,6 +40,8 @@ class Asked(NamedTuple):
     turn_id: str | None = None
     unsaved: Sequence[ChatMessage] = ()
     """What comes behind the stored messages, and is still to be stored."""
+    answered: Collection[str] = ()
+    """The turns that are answered there."""
 
 
 class Given(NamedTuple):
@@ -77,7 +80,7 @@ class Loading:
         self._reducer = None if reducer is None else check_reducer(reducer)
         self._selecting = Selecting(window=window, repair=repair, reduced=reducer is not None)
         self._parts = Parts(trusted_roles)
-        self._max_bytes = max_load_bytes
+        self.max_bytes = max_load_bytes
         self.on_error = on_load_error
 
     async def load(self, key: str, asked: Asked) -> Given:
@@ -126,7 +129,7 @@ class Loading:
 
     async def _newest(self, key: str, asked: Asked) -> Given:
         """What the window shows, read as far back as it takes to know that."""
-        pages = Pages(self._conversations, key, max_bytes=self._max_bytes)
+        pages = Pages(self._conversations, key, max_bytes=self.max_bytes)
         await pages.read(self._first_page)
         pinned: Part | None = None
         while pages.unread:
@@ -175,7 +178,7 @@ class Loading:
     async def _found(self, key: str, asked: Asked, reducer: SummaryReducer, *, make: bool) -> Given:
         """What stands behind the summary that counts, behind that summary; the window comes last."""
         name = reducer.summary_name or ""
-        found = await read_back(self._conversations, key, name, max_bytes=self._max_bytes)
+        found = await read_back(self._conversations, key, name, max_bytes=self.max_bytes)
         loaded = found.loaded
         part = self._part(loaded, asked)
         before = [message for message in found.before if self._parts.trusts(message)]
@@ -183,8 +186,9 @@ class Loading:
             [*before, *part.messages], following=asked.request
         )
         self._check(key, mended)
-        is_stored = asked.turn_id is not None and loaded.turn(asked.turn_id) is not None  # no model is asked again
-        kept = KeptSummaries(self._conversations, name, found) if make and not is_stored else _NoSummaries()
+        # no model is asked again for a turn that is stored, nor for a summary that cannot tell of what is kept of it
+        may_make = make and not has_attempt(loaded.conversation.records, asked.turn_id)
+        kept = KeptSummaries(self._conversations, name, found) if may_make else _NoSummaries()
         view = await reducer.reduce_with(mended.messages, kept)
         run_stop, head = head_of(view)
         selected = self._selecting.select(view[head:], pinned=view[:head], following=asked.request)
@@ -212,13 +216,13 @@ class Loading:
         return len(results) + (0 if self._selecting.repair is None else len(calls))
 
     def _part(self, loaded: Loaded, asked: Asked) -> Part:
-        return self._parts.of_run(loaded, turn_id=asked.turn_id, unsaved=asked.unsaved)
+        return self._parts.of_run(loaded, turn_id=asked.turn_id, unsaved=asked.unsaved, answered=asked.answered)
 
     @property
     def _first_page(self) -> int | None:
         if self._window is not None:
             return min(self._window.first_page, LARGEST_PAGE)
-        return None if self._max_bytes is None else LARGEST_PAGE
+        return None if self.max_bytes is None else LARGEST_PAGE
 
 
 class _NoSummaries:

@@ -54,8 +54,10 @@ class Parts:
                     untrusted.append(place)
         return Part(messages, places, untrusted)
 
-    def of_run(self, loaded: Loaded, *, turn_id: str | None, unsaved: Sequence[ChatMessage]) -> Part:
+    def of_run(
+        self, loaded: Loaded, *, turn_id: str | None, unsaved: Sequence[ChatMessage], answered: Collection[str] = ()
+    ) -> Part:
         """Those that stand before the run's turn where it is stored, and behind them what is still to be stored."""
         turn = None if turn_id is None else loaded.turn(turn_id)
         stop = len(loaded.groups) if turn is None else turn.start
-        return self.of([*shown(loaded.conversation.records, loaded.groups, turn_id)[:stop], unsaved])
+        return self.of([*shown(loaded.conversation.records, loaded.groups, turn_id, answered)[:stop], unsaved])

@@ -5,7 +5,7 @@ answer, each later one its own part of an answer alone. So T itself stays free f
 stores its answer and not the request again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import count, groupby
 
@@ -39,6 +39,14 @@ def is_kept(turn_id: str) -> bool:
     return _family_in(turn_id) is not None
 
 
+def has_attempt(records: Iterable[StoredRecord], turn_id: str | None) -> bool:
+    """Whether anything among the records is of this turn, or kept of an attempt at it."""
+    family = None if turn_id is None else _family(turn_id)
+    return family is not None and any(
+        record.turn_id == turn_id or _family_in(record.turn_id) == family for record in records
+    )
+
+
 def incomplete(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     """The messages of an answer that broke off, marked as such; without those in which nothing is said yet."""
     return [
@@ -47,9 +55,14 @@ def incomplete(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 
 def shown(
-    records: Sequence[StoredRecord], groups: Sequence[Sequence[ChatMessage]], turn_id: str | None = None
+    records: Sequence[StoredRecord],
+    groups: Sequence[Sequence[ChatMessage]],
+    turn_id: str | None = None,
+    waiting: Collection[str] = (),
 ) -> Sequence[Sequence[ChatMessage]]:
     """What a model sees of each record, where `groups` has what the codec made of it.
+
+    `waiting` are turns whose answers are still to be stored.
 
     Left out is what is kept of the turn that is being tried again, the incomplete answers of a turn that was answered
     since, and of other incomplete answers the calls that nobody will answer any more. Nothing else changes.
@@ -59,7 +72,7 @@ def shown(
         return groups
     own = None if turn_id is None else _family(turn_id)
     ended = {record.turn_id for record, family in zip(records, families, strict=True) if family is None}
-    answered = {_family(each) for each in ended}
+    answered = {_family(each) for each in (*ended, *waiting)}
     seen = list(groups)
     for attempt in _stretches(records, families):
         family = families[attempt.start]

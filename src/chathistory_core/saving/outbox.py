@@ -22,6 +22,9 @@ MAX_RUNS: Final = 1_000
 MAX_BYTES: Final = 64 * 2**20
 """How much waits at most, measured as it is to be stored."""
 
+_MOST_FAILED: Final = 3
+"""How many conversations are tried in vain before the store counts as gone."""
+
 
 class Outbox:
     """Stores runs, and keeps those that the store cannot take now.
@@ -71,6 +74,10 @@ class Outbox:
             return False
         size = await self._storing.size(run)
         if not any(each.run.is_same(run) for each in self._waiting):
+            if not run.failed and any(
+                (each.key, each.turn_id, each.failed) == (run.key, run.turn_id, False) for each in self.waiting()
+            ):
+                return False  # another answer to the turn waits: of two, one would be given up in silence
             if len(self._waiting) >= MAX_RUNS or sum(each.size for each in self._waiting) + size > MAX_BYTES:
                 return False
             self._waiting.append(_Waiting(run, size))
@@ -93,8 +100,18 @@ class Outbox:
         Raises:
             BackendUnavailableError: the store still does not take them; they wait on.
         """
+        failed: dict[str, ChatHistoryError] = {}
         for run in self.waiting(key, prefix=prefix):
-            await self._save(run)
+            if run.key in failed:
+                continue  # behind the one that failed
+            try:
+                await self._save(run)
+            except ChatHistoryError as error:
+                failed[run.key] = error
+                if len(failed) == _MOST_FAILED:
+                    break
+        if failed:
+            raise next(iter(failed.values()))
 
     async def _save(self, run: Run) -> None:
         try:
@@ -111,11 +128,8 @@ class Outbox:
 
         That is what it will see when they are stored: nothing of the turn that is tried again.
         """
-        try:
+        with suppress(ChatHistoryError):  # loading tells of a store that is gone, saving of a run that it does not take
             await self.save(key)
-        except ChatHistoryError as error:
-            if not error.retryable:
-                raise
         return shown([run for run in self.waiting(key) if run.turn_id != turn_id])
 
     def answer(self, key: str, turn_id: str, request: Sequence[ChatMessage]) -> tuple[ChatMessage, ...] | None:

@@ -10,7 +10,7 @@ from chathistory_core.provider import InvokingContext
 from chathistory_core.reading import read_on
 from chathistory_core.records import NO_REVISION, Conversation
 from chathistory_core.saving.kept import kept_id
-from chathistory_core.saving.replays import find_written
+from chathistory_core.saving.replays import find_written, is_kept_request
 from chathistory_core.saving.runs import Run
 
 OnFailure: TypeAlias = Literal["discard", "request", "partial"]
@@ -56,6 +56,8 @@ class Storing:
             raise RevisionConflictError(run.key)  # the run was begun without knowing what is there
         while True:
             is_kept = run.tried > 0 or await self._is_written(run, first_attempt, seen)
+            if is_kept:
+                await self._check_request(run)
             messages = (*(() if is_kept else request), *answer)
             if not messages:
                 return
@@ -98,11 +100,23 @@ class Storing:
         asked = await self._conversations.encode(run.key, run.context.request_messages)
         return await find_written(self._conversations, run.key, asked, turn_id) is not None
 
+    async def _check_request(self, run: Run) -> None:
+        """Whether the request that is kept of the turn is the run's, which then need not be stored.
+
+        Raises:
+            TurnConflictError: it is another.
+        """
+        asked = await self._conversations.encode(run.key, run.context.request_messages)
+        kept = await find_written(self._conversations, run.key, asked, kept_id(run.turn_id, 1))
+        if kept is not None and not await is_kept_request(self._conversations, run.key, asked, run.turn_id, kept):
+            raise TurnConflictError(run.key, run.turn_id, kept)
+
     async def _since(self, run: Run, seen: Conversation | None) -> Conversation:
         """The conversation as it is now, where what was written since is no reason not to store the run."""
         if seen is not None and self.exclusive:
             newer = await read_on(self._conversations.backend, run.key, seen)
-            if newer is not None and all(is_note(record.format) for record in newer.records):
+            is_same = newer is not None and newer.epoch == seen.epoch  # who holds no record is told of no other epoch
+            if newer is not None and is_same and all(is_note(record.format) for record in newer.records):
                 return newer if newer.records else newer._replace(records=seen.records)
             await self._conversations.head(run.key, run.conversation, turn_id=run.turn_id)
             raise RevisionConflictError(run.key)

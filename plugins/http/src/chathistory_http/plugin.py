@@ -48,8 +48,10 @@ class HTTPOptions(BackendOptions):
     def _look_in_environment(cls, given: object) -> object:
         if not isinstance(given, Mapping) or "url" in given:
             return given
-        found = {"url": os.environ.get(URL_VARIABLE), "token": os.environ.get(TOKEN_VARIABLE)}
-        return {name: value for name, value in found.items() if value} | dict(given)
+        url, token = os.environ.get(URL_VARIABLE), os.environ.get(TOKEN_VARIABLE)
+        if not url:
+            return given
+        return {"url": url, **({"token": token} if token else {}), **given}
 
     @field_validator("url")
     @classmethod

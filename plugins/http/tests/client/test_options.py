@@ -187,3 +187,13 @@ def test_the_examples_of_the_readme_run(sqlite_service: Running) -> None:
     for example in examples:
         code = example.replace("http://localhost:5000", sqlite_service.url)
         subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_the_token_of_the_environment_goes_to_the_url_of_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(URL, raising=False)
+    monkeypatch.setenv(TOKEN, SECRET)
+    assert HTTPOptions().token is None
+    monkeypatch.setenv(URL, "http://elsewhere")
+    token = HTTPOptions().token
+    assert token is not None
+    assert token.get_secret_value() == SECRET

@@ -29,6 +29,7 @@ class Bodies:
     ) -> None:
         self.max_bytes = max_bytes
         self.seconds = seconds
+        self.free_bytes = max_bytes // 1024  # little more than a connection buffers: few large bodies stop no turn
         self._room = _BODIES_AT_ONCE * max_bytes if max_bytes_at_once is None else max_bytes_at_once
 
     def read(self, content_length: str | None, receive: Receive) -> AbstractAsyncContextManager[bytes]:
@@ -104,7 +105,7 @@ class _Body:
         """Make room for a body of this size."""
         if size > self._bodies.max_bytes:
             raise ProblemError("too-large", f"the body has more than {self._bodies.max_bytes} bytes: send it in parts")
-        if size > self._taken:
+        if size > max(self._taken, self._bodies.free_bytes):
             self._bodies.take(size - self._taken)
             self._taken = size
 

@@ -29,6 +29,7 @@ class Probes:
         self._service = service
         self._counts = counts
         self._root = text_of({"service": SERVICE, "description": DESCRIPTION})
+        self._asking = asyncio.Lock()  # nobody needs a token to ask: one at a time asks the store
         self._about = write_about(About(version("chathistory-http"), service.limits))
 
     async def root(self, _: Call) -> Answer:
@@ -51,7 +52,7 @@ class Probes:
             ChatHistoryError: it does not.
         """
         try:
-            async with asyncio.timeout(_SECONDS):
+            async with asyncio.timeout(_SECONDS), self._asking:
                 await self._service.backend.get(_KEY, limit=0)
         except TimeoutError:
             raise BackendUnavailableError(f"the store did not answer within {_SECONDS} seconds") from None

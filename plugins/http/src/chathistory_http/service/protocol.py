@@ -47,7 +47,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._linger_seconds = linger_seconds
         self._bytes_per_second = bytes_per_second
         self._before_body = True  # nothing, or a part of a head, is what came of the next request
-        self._head_bytes = 0  # of that head; and, rarely, of what came in one piece with it
+        self._head_bytes = 0  # of that head, or of trailers; and, rarely, of what came in one piece with it
         self._refusal = _BAD
         self._deadline: asyncio.TimerHandle | None = None
         self._reader_deadline: asyncio.TimerHandle | None = None
@@ -62,8 +62,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._before_body:
-            self._head_bytes += len(data)
+        self._head_bytes += len(data)
         super().data_received(data)
         if self._head_bytes and not self.transport.is_closing():
             if self._head_bytes > MAX_HEAD_BYTES:
@@ -86,10 +85,15 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clear_deadline()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0  # what brings no body is a head, or trailers, which may be endless too
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         self._before_body = True
-        if self._deadline is not None:  # of a body that nobody waited for
-            self._clear_deadline()
+        self._head_bytes = 0
+        if self._deadline is not None:  # of a body that nobody waited for: now the connection is in no use
+            self._set_deadline(self.timeout_keep_alive)
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -12,6 +12,7 @@ from functools import partial
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from chathistory_core import ConfigurationError
@@ -56,7 +57,10 @@ def serve(settings: Settings) -> None:
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="chathistory-metrics-"))
             os.environ[_METRICS] = folder
-            Multiprocess(config, listeners).run()
+            supervisor = Multiprocess(config, listeners)
+            supervisor.run()
+            if any(each.exitcode == STARTUP_FAILURE for each in supervisor.processes):
+                raise SystemExit(STARTUP_FAILURE)  # the log says why; it is no end that anybody asked for
 
 
 def make_app(settings: Settings) -> ASGIApp:
