@@ -2,13 +2,27 @@
 
 import asyncio
 import gc
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing, suppress
 from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
 from weakref import ref
 
-from chathistory_core import ChatMessage, MessageCodec, StoredChatHistoryProvider, StoredRecord
+from chathistory_core import (
+    AgentSession,
+    ChatHistoryBackend,
+    ChatMessage,
+    Conversation,
+    MessageCodec,
+    StoredChatHistoryProvider,
+    StoredRecord,
+    TurnConflictError,
+)
 from chathistory_core.conversations.remembering import OVERHEAD, Remembered
 from chathistory_memory import MemoryBackend
+from chathistory_sqlite import SQLiteBackend
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -89,3 +103,124 @@ def test_a_conversation_that_is_too_large_is_remembered_in_part() -> None:
     assert list(remembered.known("a", [record(position, b"1234") for position in range(1, 5)])) == [1, 2]
     remembered.keep("a", record(1, b"12345"), ())
     assert list(remembered.known("a", [record(1, b"12345")])) == [1]
+
+
+class Watched:
+    """A store whose reads are counted."""
+
+    def __init__(self, backend: ChatHistoryBackend) -> None:
+        self._backend = backend
+        self.limits = backend.limits
+        self.append, self.replace, self.clear = backend.append, backend.replace, backend.clear
+        self.read: list[int] = []
+
+    async def get(self, key: str, **asked: int | None) -> Conversation:
+        found = await self._backend.get(key, **asked)
+        self.read.append(len(found.records))
+        return found
+
+
+def watched(backend: ChatHistoryBackend) -> tuple[Watched, StoredChatHistoryProvider]:
+    store = Watched(backend)
+    return store, StoredChatHistoryProvider(store)  # type: ignore[arg-type]  # it lists nothing
+
+
+async def said(history: StoredChatHistoryProvider, session: AgentSession) -> list[str]:
+    return [message.text for message in await history.messages(session)]
+
+
+def test_a_turn_reads_what_was_added_since_the_one_before() -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            store, history = watched(backend)
+            session = history.session("ann")
+            await history.set_messages(session, [ChatMessage.user(str(number)) for number in range(1_000)])
+            await history.messages(session)
+            for _ in range(3):
+                store.read.clear()
+                async with history.turn(session, [ChatMessage.user("Hi")]) as turn:
+                    turn.add(ChatMessage.assistant("ok"))
+                assert len(store.read) == 1
+                assert store.read[0] <= 3  # the last one that is known, and the turn before
+                assert len(turn.messages) >= 1_002
+
+    asyncio.run(run())
+
+
+def test_what_others_do_meanwhile_is_seen(tmp_path: Path) -> None:
+    path, backup = tmp_path / "history.db", tmp_path / "backup.db"
+
+    def copy(source: Path, target: Path) -> None:
+        with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+            one.backup(other)
+
+    async def run(seed: int) -> None:
+        random = Random(seed)
+        async with SQLiteBackend.from_path(path) as backend:
+            remembering, others = StoredChatHistoryProvider(backend), StoredChatHistoryProvider(backend)
+            session = others.session("ann")
+            copy(path, backup)
+            for step in range(60):
+                match random.randrange(8):
+                    case 0:
+                        await others.set_messages(session, [ChatMessage.user(f"replaced {step}")])
+                    case 1:
+                        await others.clear(session)
+                    case 2:
+                        copy(path, backup)
+                    case 3:
+                        copy(backup, path)
+                    case _:
+                        writer = random.choice([remembering, others])
+                        turn_id = f"turn {random.randrange(20)}"  # after a backup was restored some come again
+                        with suppress(TurnConflictError):
+                            async with writer.turn(session, [ChatMessage.user(turn_id)], turn_id=turn_id) as turn:
+                                if not turn.replayed:
+                                    turn.add(ChatMessage.assistant(f"{step}"))
+                fresh = StoredChatHistoryProvider(backend)
+                assert await said(remembering, session) == await said(fresh, session)
+            await others.clear(session)
+
+    for seed in range(8):
+        asyncio.run(run(seed))
+
+
+def test_what_is_cleared_while_it_is_being_read_is_not_remembered() -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            history = StoredChatHistoryProvider(backend)
+            session = history.session("ann")
+            await history.set_messages(session, [ChatMessage.user("Hi")] * 200)
+
+            class Clearing(MessageCodec):
+                async def decode(self, key: str, records: Sequence[StoredRecord]) -> Sequence[Sequence[ChatMessage]]:
+                    groups = await super().decode(key, records)
+                    if records:
+                        await reading.clear(session)
+                        messages.extend(ref(message) for group in groups for message in group)
+                    return groups
+
+            messages: list[ref[ChatMessage]] = []
+            reading = StoredChatHistoryProvider(backend, codec=Clearing())
+            await reading.messages(session)
+            gc.collect()
+            assert len(messages) == 200
+            assert not any(message() for message in messages)
+
+    asyncio.run(run())
+
+
+def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
+    remembered = Remembered(3 * (OVERHEAD + 1))
+    for key in "a", "b":
+        for position in 1, 2:
+            remembered.keep(key, record(position), ())
+        found = Conversation(key, "r", "e", 2, WHEN, WHEN, (record(1), record(2)))
+        remembered.hold(found)
+        assert remembered.whole(key) == found
+    assert remembered.whole("a") is None
+    assert remembered.forgotten == 0
+    remembered.hold(Conversation("b", "s", "e", 1, WHEN, WHEN, (record(2),)))
+    assert remembered.known("b", [record(1), record(2)]) == {2: ()}
+    remembered.hold(Conversation("b", "s", "e", 3, WHEN, WHEN, (record(2), record(3), record(4))))
+    assert remembered.whole("b") is None

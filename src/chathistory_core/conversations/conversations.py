@@ -9,6 +9,7 @@ from chathistory_core.codec import Codec
 from chathistory_core.conversations.remembering import Remembered
 from chathistory_core.errors import EpochChangedError
 from chathistory_core.messages import ChatMessage
+from chathistory_core.reading import read_on
 from chathistory_core.records import NO_REVISION, Conversation, Record, StoredRecord, Written
 
 logger = logging.getLogger("chathistory")
@@ -86,17 +87,38 @@ class Conversations:
             self._remembered.keep(key, record, known[record.position])
         return [known[record.position] for record in records]
 
+    async def read(self, key: str, *, limit: int | None = None) -> Loaded:
+        """The conversation, or its newest `limit` records; of one that was read before, only what is new is asked for.
+
+        The store says whether what was read before is still there; if not, all of it is read.
+        """
+        forgotten = self._remembered.forgotten
+        held = self._remembered.whole(key) if limit is None else None
+        newer = None if held is None else await read_on(self.backend, key, held)
+        if held is not None and newer is not None:
+            conversation = newer._replace(records=(*held.records, *newer.records))
+        else:
+            if held is not None:
+                self.forget(key)
+                forgotten = self._remembered.forgotten
+            conversation = await self.backend.get(key, limit=limit)
+        groups = await self.decode(key, conversation.records)
+        if self._remembered.forgotten != forgotten:
+            self.forget(key)  # it may have been cleared meanwhile, and what is cleared is not kept here either
+        elif limit is None:
+            self._remembered.hold(conversation)
+        return Loaded(conversation, groups)
+
     def forget(self, key: str) -> None:
         """Forget what was read of a conversation whose records were taken away."""
         self._remembered.forget(key)
 
     async def load(self, key: str, *, limit: int | None = None, turn_id: str | None = None) -> Loaded:
         """The conversation, or its newest `limit` records; `turn_id` is what it is loaded for, where that is known."""
-        conversation = await self.backend.get(key, limit=limit)
-        groups = await self.decode(key, conversation.records)
-        records, turn = len(conversation.records), "" if turn_id is None else f", turn {turn_id!r}"
-        logger.info("load %r: %d of %d records%s", key, records, conversation.record_count, turn)
-        return Loaded(conversation, groups)
+        loaded = await self.read(key, limit=limit)
+        records, turn = len(loaded.groups), "" if turn_id is None else f", turn {turn_id!r}"
+        logger.info("load %r: %d of %d records%s", key, records, loaded.conversation.record_count, turn)
+        return loaded
 
     async def append(
         self,

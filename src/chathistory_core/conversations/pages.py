@@ -45,8 +45,11 @@ class Pages:
         before = self._records[0].position if self._records else None
         if self._head is not None and before is None:
             return
-        page = await self._conversations.backend.get(self._key, limit=limit, before=before)
-        groups = await self._decode(page)
+        if before is None and limit is None and self._max_bytes is None:
+            page, groups = await self._conversations.read(self._key)
+        else:
+            page = await self._conversations.backend.get(self._key, limit=limit, before=before)
+            groups = await self._decode(page)
         if self._head is None:
             self._head = page._replace(records=())
         self._records[:0] = page.records

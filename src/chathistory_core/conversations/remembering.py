@@ -1,10 +1,10 @@
-"""What the codec made of records that were read before, so that a turn costs what it adds and not what is there."""
+"""What was read before, and what the codec made of it, so that a turn costs what it adds and not what is there."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
 
 from chathistory_core.messages import ChatMessage
-from chathistory_core.records import StoredRecord
+from chathistory_core.records import Conversation, StoredRecord
 
 MOST_BYTES = 32 * 1024 * 1024
 """What is remembered of all conversations together: some 5,000 short messages."""
@@ -16,14 +16,34 @@ OVERHEAD = 7 * 1024
 class Remembered:
     """Records and what was made of each, by conversation: a copy, never the truth.
 
-    The store is read every time; only a record that is the same to the last byte is not decoded again. Of too many
-    conversations the ones that were longest not asked for are forgotten.
+    The store is asked every time: for what came behind a conversation that was read whole, which it tells whether that
+    is still there; and a record that is the same to the last byte is not decoded again. Of too many conversations the
+    ones that were longest not asked for are forgotten.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
+        self._whole = dict[str, Conversation]()
+        self.forgotten = 0
+        """How often `forget` was called: what is being read meanwhile may be what was taken away."""
+
+    def whole(self, key: str) -> Conversation | None:
+        """The conversation as it was when it was read whole, where all of it is remembered."""
+        return self._whole.get(key)
+
+    def hold(self, conversation: Conversation) -> None:
+        """Remember that this is all of the conversation, where each of its records is remembered."""
+        key, records = conversation.key, conversation.records
+        remembered = self._conversations.get(key, {})
+        if len(remembered) > len(records):
+            for position in remembered.keys() - {record.position for record in records}:
+                self._bytes -= _size(remembered.pop(position)[0])
+        if records and conversation.record_count == len(records) == len(remembered):
+            self._whole[key] = conversation
+        else:
+            self._whole.pop(key, None)
 
     def known(self, key: str, records: Sequence[StoredRecord]) -> dict[int, Sequence[ChatMessage]]:
         """What was made of those of the records that are remembered, by position."""
@@ -47,12 +67,17 @@ class Remembered:
             oldest = next(iter(self._conversations))
             if oldest == key:
                 return
-            self.forget(oldest)
+            self._drop(oldest)
         self._bytes += _size(record)
         conversation[record.position] = (record, made)
 
     def forget(self, key: str) -> None:
-        """Forget the conversation."""
+        """Forget the conversation, for records of it were taken away."""
+        self.forgotten += 1
+        self._drop(key)
+
+    def _drop(self, key: str) -> None:
+        self._whole.pop(key, None)
         self._bytes -= sum(_size(record) for record, _ in self._conversations.pop(key, {}).values())
 
 
