@@ -252,6 +252,7 @@ def test_opening_waits_for_another_that_makes_the_same_new_file(watched: Watched
             while tried() < 2:
                 await asyncio.wait([opening], timeout=0.01)
                 assert not opening.done()
+        outsider.execute("PRAGMA busy_timeout = 10000")  # each try of the other looks at the file for a moment
         outsider.execute("COMMIT")
         await opening
         await backend.append("k", [SHORT], turn_id="t")
