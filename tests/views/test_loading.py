@@ -22,7 +22,7 @@ from chathistory_core import (
     blocking,
     open_history,
 )
-from chathistory_core.messages import ChatMessage
+from chathistory_core.messages import ChatMessage, TextContent
 from chathistory_core.reducers import SummarizingReducer
 from chathistory_core.views.repair import mended
 from chathistory_core.views.view import View
@@ -195,6 +195,35 @@ def long_histories(draw: st.DrawFn) -> list[ChatMessage]:
     pieces = draw(st.lists(HISTORIES.filter(bool), min_size=1, max_size=3))
     order = draw(st.lists(st.integers(0, len(pieces) - 1), min_size=1, max_size=30))
     return [message for index in order for message in pieces[index]]
+
+
+def test_what_is_pinned_stands_behind_messages_that_are_not_trusted_too() -> None:
+    rules = [
+        says("developer" if number % 5 == 4 else "system", TextContent(text=f"rule {number}")) for number in range(30)
+    ]
+    window, trusted = Window(tokens=20), ("user", "system", "assistant")
+
+    async def work(backend: Counted) -> None:
+        for messages in (rules, [*rules, *exchanges(10)], [*rules, *exchanges(3_000)]):
+            await put(backend, messages)
+            given, _ = await sent(backend, window=window, trusted_roles=trusted)
+            believed = [message for message in messages if message.role in trusted]
+            assert given == list(window.select(believed).messages)
+            assert len(given) >= 20
+
+    run(memory, work)
+
+
+def test_looking_for_what_is_pinned_has_an_end() -> None:
+    messages = [*(SYSTEM(f"{number}") for number in range(2_000)), *exchanges(100)]
+
+    async def work(backend: Counted) -> None:
+        await put(backend, messages)
+        given, _ = await sent(backend, window=Window(messages=4), trusted_roles=("user", "assistant"))
+        assert len(given) == 4
+        assert sum(backend.reads) < 1_100
+
+    run(memory, work)
 
 
 WINDOWS = st.one_of(

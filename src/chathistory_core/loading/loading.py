@@ -137,8 +137,10 @@ class Loading:
                 await pages.read(LARGEST_PAGE)
                 continue
             if pinned is None:
-                pinned = self._part(await pages.first(MOST_PINNED), Asked(turn_id=asked.turn_id))
-                pinned = pinned._replace(messages=self._selecting.leading(pinned.messages))
+                pinned = await self._pinned(pages, asked)
+            if pinned is None:
+                await pages.read(LARGEST_PAGE)
+                continue
             part = self._part(pages.loaded, asked)
             sure = part.behind(settled(part.messages))
             selected = self._selecting.select(sure.messages, pinned=pinned.messages, following=asked.request)
@@ -148,6 +150,23 @@ class Loading:
         part = self._part(pages.loaded, asked)
         selected = self._selecting.select(part.messages, following=asked.request)
         return await self._given(key, pages.loaded, part, selected)
+
+    async def _pinned(self, pages: Pages, asked: Asked) -> Part | None:
+        """What is pinned of the unread records; None where all of them are to be read to know that.
+
+        What a run is not shown may stand amid the first of them, so they are as many as one page has at most.
+        """
+        count = MOST_PINNED
+        while True:
+            first = await pages.first(count)
+            part = self._part(first, Asked(turn_id=asked.turn_id))
+            pinned, is_open = self._selecting.leading(part.messages)
+            ends = asked.turn_id is not None and first.turn(asked.turn_id) is not None  # what is shown stops before it
+            if not is_open or ends or count == LARGEST_PAGE:
+                return part._replace(messages=pinned)
+            if pages.unread <= LARGEST_PAGE:
+                return None
+            count = LARGEST_PAGE
 
     async def _given(
         self,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from chathistory_core.messages import ChatMessage
 from chathistory_core.views.repair import Mended, Repair, Unpaired, mended, unpaired, without_orphans
-from chathistory_core.views.windows import Window, leading
+from chathistory_core.views.windows import MOST_PINNED, Window, leading
 
 
 class Selected(NamedTuple):
@@ -58,9 +58,11 @@ class Selecting:
             missing = unpaired(messages[first:], following)
         return Selected(before, now.messages[begin:], first, begin > start, missing)
 
-    def leading(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-        """What is pinned of the messages that a conversation begins with."""
-        return leading(self._mended(messages, ()).messages)
+    def leading(self, messages: Sequence[ChatMessage]) -> tuple[Sequence[ChatMessage], bool]:
+        """What is pinned of the messages that a conversation begins with, and whether what follows could add to it."""
+        standing = self._mended(messages, ()).messages
+        pinned = leading(standing)
+        return pinned, len(pinned) == len(standing) < MOST_PINNED
 
     def _mended(self, messages: Sequence[ChatMessage], following: Sequence[ChatMessage]) -> Mended:
         if self.repair == "drop" or self.repair == "answer":
