@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Sequence
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 
 from chathistory_core import BackendError, Record, RevisionConflictError, TurnConflictError, Written
 from chathistory_redis import RedisBackend
@@ -95,14 +96,30 @@ def test_a_server_that_has_forgotten_the_scripts_is_told_them_again(url: str) ->
     asyncio.run(scenario())
 
 
-def test_a_large_write_keeps_no_small_one_waiting(url: str) -> None:
+class CountingRedis(Redis):
+    """Counts the round trips that commands share."""
+
+    shared = 0
+
+    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> "Pipeline":
+        self.shared += 1
+        return super().pipeline(transaction, shard_hint)
+
+
+@pytest.mark.parametrize("large", [[Record(b"x" * 2**24, "chat-message")], [SHORT] * 1_000], ids=["bytes", "records"])
+def test_a_large_write_keeps_no_small_one_waiting(large: Sequence[Record], url: str) -> None:
     async def scenario() -> None:
-        async with Redis.from_url(url) as client, RedisBackend(client) as backend:
-            large = Record(b"x" * 2**24, "chat-message")
-            began = asyncio.create_task(backend.append("large", [large], turn_id="t"))
+        async with (
+            CountingRedis(unix_socket_path=url.removeprefix("unix://")) as client,
+            RedisBackend(client) as backend,
+        ):
+            began = asyncio.create_task(backend.append("large", large, turn_id="t"))
             await backend.append("small", [SHORT], turn_id="t")
             assert (await backend.get("small")).record_count == 1
             assert isinstance(await began, Written)
+            assert client.shared == 0
+            await asyncio.gather(*(backend.append(key, [SHORT], turn_id="t") for key in ("a", "b")))
+            assert client.shared == 1
 
     asyncio.run(scenario())
 
@@ -116,6 +133,8 @@ def test_closing_waits_for_what_is_on_its_way(url: str) -> None:
                     await asyncio.sleep(0)
                 for task in tasks:
                     task.cancel()
+                await asyncio.wait(tasks)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
             async with RedisBackend(client) as backend:
                 assert (await backend.get("k")).record_count in (0, 4)
 

@@ -74,26 +74,23 @@ class Server:
         return await self._call(*command) if reply is None else reply
 
     async def _call_once(self, *command: Argument) -> list[bytes]:
-        async with self._free:
-            return await self._exchange(*command)
-
-    async def _exchange(self, *command: Argument) -> list[bytes]:
         reply: list[bytes]
-        if isinstance(self._client, RedisCluster):
-            await to_its_end(self._client.initialize())
-            slot = self._client.keyslot(command[3])
-            node = self._client.nodes_manager.get_node_from_slot(slot)
-            # for nodes that are named the client follows redirections, and repeats nothing
-            reply = await self._client.execute_command(*command, target_nodes=node, **{NEVER_DECODE: True})
-            return reply
-        pool = self._client.connection_pool
-        connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # a decorator hides its types
-        try:
-            await connection.send_command(*command)
-            reply = await connection.read_response(disable_decoding=True)
-            return reply
-        finally:
-            await pool.release(connection)
+        async with self._free:
+            if isinstance(self._client, RedisCluster):
+                await to_its_end(self._client.initialize())
+                slot = self._client.keyslot(command[3])
+                node = self._client.nodes_manager.get_node_from_slot(slot)
+                # for nodes that are named the client follows redirections, and repeats nothing
+                reply = await self._client.execute_command(*command, target_nodes=node, **{NEVER_DECODE: True})
+                return reply
+            pool = self._client.connection_pool
+            connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # a decorator hides its types
+            try:
+                await connection.send_command(*command)
+                reply = await connection.read_response(disable_decoding=True)
+                return reply
+            finally:
+                await pool.release(connection)
 
     async def close(self) -> None:
         """Wait for what is on its way."""
