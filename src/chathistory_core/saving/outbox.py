@@ -72,15 +72,16 @@ class Outbox:
         """Whether the run waits from now on."""
         if not self._is_used:
             return False
+        for other in self.waiting(run.key):
+            if (other.turn_id, other.failed) == (run.turn_id, run.failed):
+                if other.messages == run.messages:
+                    return True
+                if not run.failed:
+                    return False  # of two answers to a turn one would be given up in silence
         size = await self._storing.size(run)
-        if not any(each.run.is_same(run) for each in self._waiting):
-            if not run.failed and any(
-                (each.key, each.turn_id, each.failed) == (run.key, run.turn_id, False) for each in self.waiting()
-            ):
-                return False  # another answer to the turn waits: of two, one would be given up in silence
-            if len(self._waiting) >= MAX_RUNS or sum(each.size for each in self._waiting) + size > MAX_BYTES:
-                return False
-            self._waiting.append(_Waiting(run, size))
+        if len(self._waiting) >= MAX_RUNS or sum(each.size for each in self._waiting) + size > MAX_BYTES:
+            return False
+        self._waiting.append(_Waiting(run, size))
         return True
 
     async def _save_another(self) -> None:

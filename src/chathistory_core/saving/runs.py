@@ -66,11 +66,6 @@ class Run(NamedTuple):
         """What there is to store of it."""
         return (*self.context.request_messages, *(self.context.response_messages or self.partial))
 
-    def is_same(self, other: "Run") -> bool:
-        """Whether it stores what the other does."""
-        mine, theirs = (self.key, self.turn_id, self.failed), (other.key, other.turn_id, other.failed)
-        return mine == theirs and self.messages == other.messages
-
     def __repr__(self) -> str:
         return f"<Run of {self.key!r}, {self.context!r}>"
 

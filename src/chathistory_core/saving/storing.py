@@ -49,16 +49,12 @@ class Storing:
 
     async def _append(self, run: Run) -> None:
         request, answer = run.context.request_messages, run.context.response_messages or ()
-        first_attempt = kept_id(run.turn_id, 1)
         guarded = self.exclusive or self._may_be_retry(run)
         seen = run.conversation
         if self.exclusive and seen is None:
             raise RevisionConflictError(run.key)  # the run was begun without knowing what is there
         while True:
-            is_kept = run.tried > 0 or await self._is_written(run, first_attempt, seen)
-            if is_kept:
-                await self._check_request(run)
-            messages = (*(() if is_kept else request), *answer)
+            messages = (*(() if await self._is_kept(run, seen) else request), *answer)
             if not messages:
                 return
             try:
@@ -73,7 +69,7 @@ class Storing:
         seen, attempt = run.conversation, run.tried + 1
         while True:
             messages = (*(run.context.request_messages if attempt == 1 else ()), *answer)
-            if not messages or await self._is_written(run, run.turn_id, seen):
+            if not messages or await self._is_written(run, seen):
                 return
             try:
                 await self._conversations.append(
@@ -93,23 +89,32 @@ class Storing:
         began = run.context.invoking
         return self.on_failure != "discard" and (began is None or began.turn_id is not None or began in self._kept)
 
-    async def _is_written(self, run: Run, turn_id: str, seen: Conversation | None) -> bool:
-        """Whether another attempt at the run's turn wrote under this id, in the conversation as it was seen."""
-        if not self._may_be_retry(run) or (seen is not None and seen.revision == NO_REVISION):
+    def _may_be_tried(self, run: Run, seen: Conversation | None) -> bool:
+        """Whether there may be another attempt at the run's turn in the conversation as it was seen."""
+        return self._may_be_retry(run) and (seen is None or seen.revision != NO_REVISION)
+
+    async def _is_written(self, run: Run, seen: Conversation | None) -> bool:
+        """Whether another attempt at the run's turn succeeded."""
+        if not self._may_be_tried(run, seen):
             return False
         asked = await self._conversations.encode(run.key, run.context.request_messages)
-        return await find_written(self._conversations, run.key, asked, turn_id) is not None
+        return await find_written(self._conversations, run.key, asked, run.turn_id) is not None
 
-    async def _check_request(self, run: Run) -> None:
-        """Whether the request that is kept of the turn is the run's, which then need not be stored.
+    async def _is_kept(self, run: Run, seen: Conversation | None) -> bool:
+        """Whether the run's request is kept of an attempt at its turn, and need not be stored.
 
         Raises:
-            TurnConflictError: it is another.
+            TurnConflictError: another request is.
         """
+        if not run.tried and not self._may_be_tried(run, seen):
+            return False
         asked = await self._conversations.encode(run.key, run.context.request_messages)
         kept = await find_written(self._conversations, run.key, asked, kept_id(run.turn_id, 1))
-        if kept is not None and not await is_kept_request(self._conversations, run.key, asked, run.turn_id, kept):
+        if kept is None:
+            return run.tried > 0
+        if not await is_kept_request(self._conversations, run.key, asked, run.turn_id, kept):
             raise TurnConflictError(run.key, run.turn_id, kept)
+        return True
 
     async def _since(self, run: Run, seen: Conversation | None) -> Conversation:
         """The conversation as it is now, where what was written since is no reason not to store the run."""
