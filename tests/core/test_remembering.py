@@ -216,11 +216,11 @@ def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
         for position in 1, 2:
             remembered.keep(key, record(position), ())
         found = Conversation(key, "r", "e", 2, WHEN, WHEN, (record(1), record(2)))
-        remembered.hold(found)
-        assert remembered.whole(key) == found
+        remembered.hold(found, [(), ()])
+        assert remembered.whole(key) == (found, [(), ()])
     assert remembered.whole("a") is None
     assert remembered.forgotten == 0
-    remembered.hold(Conversation("b", "s", "e", 1, WHEN, WHEN, (record(2),)))
+    remembered.hold(Conversation("b", "s", "e", 1, WHEN, WHEN, (record(2),)), [()])
     assert remembered.known("b", [record(1), record(2)]) == {2: ()}
-    remembered.hold(Conversation("b", "s", "e", 3, WHEN, WHEN, (record(2), record(3), record(4))))
+    remembered.hold(Conversation("b", "s", "e", 3, WHEN, WHEN, (record(2), record(3), record(4))), [(), (), ()])
     assert remembered.whole("b") is None

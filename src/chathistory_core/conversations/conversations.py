@@ -93,20 +93,22 @@ class Conversations:
         The store says whether what was read before is still there; if not, all of it is read.
         """
         forgotten = self._remembered.forgotten
-        held = self._remembered.whole(key) if limit is None else None
-        newer = None if held is None else await read_on(self.backend, key, held)
-        if held is not None and newer is not None:
-            conversation = newer._replace(records=(*held.records, *newer.records))
-        else:
-            if held is not None:
+        known = self._remembered.whole(key) if limit is None else None
+        if known is not None:
+            held, made = known
+            newer = await read_on(self.backend, key, held)
+            if newer is None:
                 self.forget(key)
-                forgotten = self._remembered.forgotten
+                return await self.read(key)
+            conversation = newer._replace(records=(*held.records, *newer.records))
+            groups = [*made, *await self.decode(key, newer.records)]
+        else:
             conversation = await self.backend.get(key, limit=limit)
-        groups = await self.decode(key, conversation.records)
+            groups = await self.decode(key, conversation.records)
         if self._remembered.forgotten != forgotten:
             self.forget(key)  # it may have been cleared meanwhile, and what is cleared is not kept here either
         elif limit is None:
-            self._remembered.hold(conversation)
+            self._remembered.hold(conversation, groups)
         return Loaded(conversation, groups)
 
     def forget(self, key: str) -> None:

@@ -25,15 +25,15 @@ class Remembered:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
-        self._whole = dict[str, Conversation]()
+        self._whole = dict[str, tuple[Conversation, Sequence[Sequence[ChatMessage]]]]()
         self.forgotten = 0
         """How often `forget` was called: what is being read meanwhile may be what was taken away."""
 
-    def whole(self, key: str) -> Conversation | None:
-        """The conversation as it was when it was read whole, where all of it is remembered."""
+    def whole(self, key: str) -> tuple[Conversation, Sequence[Sequence[ChatMessage]]] | None:
+        """The conversation as it was when it was read whole, where all of it is remembered, and what was made of it."""
         return self._whole.get(key)
 
-    def hold(self, conversation: Conversation) -> None:
+    def hold(self, conversation: Conversation, made: Sequence[Sequence[ChatMessage]]) -> None:
         """Remember that this is all of the conversation, where each of its records is remembered."""
         key, records = conversation.key, conversation.records
         remembered = self._conversations.get(key, {})
@@ -41,7 +41,7 @@ class Remembered:
             for position in remembered.keys() - {record.position for record in records}:
                 self._bytes -= _size(remembered.pop(position)[0])
         if records and conversation.record_count == len(records) == len(remembered):
-            self._whole[key] = conversation
+            self._whole[key] = conversation, made
         else:
             self._whole.pop(key, None)
 
