@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from weakref import ref
 
+from tests.passing import Passing
+
 from chathistory_core import (
     AgentSession,
     ChatHistoryBackend,
@@ -105,24 +107,19 @@ def test_a_conversation_that_is_too_large_is_remembered_in_part() -> None:
     assert list(remembered.known("a", [record(1, b"12345")])) == [1]
 
 
-class Watched:
+class Watched(Passing):
     """A store whose reads are counted."""
 
     def __init__(self, backend: ChatHistoryBackend) -> None:
-        self._backend = backend
-        self.limits = backend.limits
-        self.append, self.replace, self.clear = backend.append, backend.replace, backend.clear
+        super().__init__(backend)
         self.read: list[int] = []
 
-    async def get(self, key: str, **asked: int | None) -> Conversation:
-        found = await self._backend.get(key, **asked)
+    async def get(
+        self, key: str, *, limit: int | None = None, before: int | None = None, after: int | None = None
+    ) -> Conversation:
+        found = await super().get(key, limit=limit, before=before, after=after)
         self.read.append(len(found.records))
         return found
-
-
-def watched(backend: ChatHistoryBackend) -> tuple[Watched, StoredChatHistoryProvider]:
-    store = Watched(backend)
-    return store, StoredChatHistoryProvider(store)  # type: ignore[arg-type]  # it lists nothing
 
 
 async def said(history: StoredChatHistoryProvider, session: AgentSession) -> list[str]:
@@ -132,7 +129,8 @@ async def said(history: StoredChatHistoryProvider, session: AgentSession) -> lis
 def test_a_turn_reads_what_was_added_since_the_one_before() -> None:
     async def run() -> None:
         async with MemoryBackend() as backend:
-            store, history = watched(backend)
+            store = Watched(backend)
+            history = StoredChatHistoryProvider(store)
             session = history.session("ann")
             await history.set_messages(session, [ChatMessage.user(str(number)) for number in range(1_000)])
             await history.messages(session)
