@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.codec import Codec
+from chathistory_core.conversations import MAX_REMEMBERED_BYTES
 from chathistory_core.errors import BackendBrokenError, BackendLoadError, ChatHistoryError, ConfigurationError
 from chathistory_core.loading import OnLoadError
 from chathistory_core.provider import MessageFilter, exclude_history
@@ -61,6 +62,7 @@ async def open_history(
     repair: Repair | None = None,
     trusted_roles: Collection[str] | None = None,
     max_load_bytes: int | None = None,
+    max_remembered_bytes: int = MAX_REMEMBERED_BYTES,
     on_load_error: OnLoadError = "raise",
     on_failure: OnFailure = "discard",
     on_save_error: OnSaveError = "raise",
@@ -87,6 +89,7 @@ async def open_history(
             repair=repair,
             trusted_roles=trusted_roles,
             max_load_bytes=max_load_bytes,
+            max_remembered_bytes=max_remembered_bytes,
             on_load_error=on_load_error,
             on_failure=on_failure,
             on_save_error=on_save_error,

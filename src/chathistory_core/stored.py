@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from chathistory_core.backend import ChatHistoryBackend, Order
 from chathistory_core.codec import Codec, MessageCodec
 from chathistory_core.compaction import Compacted, compact
-from chathistory_core.conversations import Conversations, History, Loaded
+from chathistory_core.conversations import MAX_REMEMBERED_BYTES, Conversations, History, Loaded
 from chathistory_core.errors import BackendUnavailableError, ChatHistoryError
 from chathistory_core.loading import Asked, Loading, OnLoadError
 from chathistory_core.messages import ChatMessage
@@ -77,6 +77,7 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         repair: Repair | None = None,
         trusted_roles: Collection[str] | None = None,
         max_load_bytes: int | None = None,
+        max_remembered_bytes: int = MAX_REMEMBERED_BYTES,
         on_load_error: OnLoadError = "raise",
         on_failure: OnFailure = "discard",
         on_save_error: OnSaveError = "raise",
@@ -95,6 +96,8 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         trust, repair, window, reducer (one that makes summaries before the window), and what they left out is in
         `Turn.view`.
         `max_load_bytes` is how many bytes of records a run may load.
+        `max_remembered_bytes` is how much memory what was read before may take, of all conversations and narrower
+        scopes together: a run reads only what is new. 0 for none.
         `on_load_error` is what becomes of a run whose history cannot be loaded: the error is raised, or the run begins
         without history, and the log says so.
         `on_failure` is what is stored of a run that fails, is cancelled or broken off: nothing, its request, or the
@@ -123,7 +126,9 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
             raise ValueError(
                 "an `exclusive` run knows what it is an answer to, one that begins without history does not: choose one"
             )
-        self._conversations = Conversations(backend, MessageCodec() if codec is None else codec)
+        self._conversations = Conversations(
+            backend, MessageCodec() if codec is None else codec, max_remembered_bytes=max_remembered_bytes
+        )
         self._loading = Loading(
             self._conversations,
             window=window,

@@ -222,3 +222,20 @@ def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
     assert remembered.known("b", [record(1), record(2)]) == {2: ()}
     remembered.hold(Conversation("b", "s", "e", 3, WHEN, WHEN, (record(2), record(3), record(4))), [(), (), ()])
     assert remembered.whole("b") is None
+
+
+def test_nothing_is_remembered_where_nothing_may_be() -> None:
+    async def run() -> None:
+        codec = Counting()
+        async with MemoryBackend() as backend:
+            store = Watched(backend)
+            history = StoredChatHistoryProvider(store, codec=codec, max_remembered_bytes=0)
+            session = history.session("ann")
+            await history.set_messages(session, [ChatMessage.user("Hi")] * 5)
+            for turns in 1, 2, 3:
+                message = ref((await history.messages(session))[0])
+                gc.collect()
+                assert message() is None
+                assert (codec.decoded, store.read) == (5 * turns, [5] * turns)
+
+    asyncio.run(run())

@@ -578,6 +578,8 @@ def test_no_session_no_view() -> None:
         ({"trusted_roles": "user"}, TypeError),
         ({"max_load_bytes": 0}, ValueError),
         ({"max_load_bytes": 1.5}, ValueError),
+        ({"max_remembered_bytes": -1}, ValueError),
+        ({"max_remembered_bytes": None}, ValueError),
         ({"on_load_error": "ignore"}, ValueError),
         ({"on_load_error": "empty", "exclusive": True}, ValueError),
     ],

@@ -11,6 +11,7 @@ from chathistory_core.blocking.block import Block, patience
 from chathistory_core.blocking.call import run
 from chathistory_core.blocking.face import Face, same, saved, waited
 from chathistory_core.codec import Codec
+from chathistory_core.conversations import MAX_REMEMBERED_BYTES
 from chathistory_core.loading import OnLoadError
 from chathistory_core.messages import ChatMessage
 from chathistory_core.provider import InvokedContext, MessageFilter, exclude_history
@@ -178,6 +179,7 @@ def open_history(
     repair: Repair | None = None,
     trusted_roles: Collection[str] | None = None,
     max_load_bytes: int | None = None,
+    max_remembered_bytes: int = MAX_REMEMBERED_BYTES,
     on_load_error: OnLoadError = "raise",
     on_failure: OnFailure = "discard",
     on_save_error: OnSaveError = "raise",
@@ -204,6 +206,7 @@ def open_history(
         repair=repair,
         trusted_roles=trusted_roles,
         max_load_bytes=max_load_bytes,
+        max_remembered_bytes=max_remembered_bytes,
         on_load_error=on_load_error,
         on_failure=on_failure,
         on_save_error=on_save_error,

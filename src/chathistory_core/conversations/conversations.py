@@ -67,10 +67,10 @@ class Loaded(NamedTuple):
 class Conversations:
     """Reads and writes conversations by key. Source marks are neither stored nor believed."""
 
-    def __init__(self, backend: ChatHistoryBackend, codec: Codec) -> None:
+    def __init__(self, backend: ChatHistoryBackend, codec: Codec, *, max_remembered_bytes: int) -> None:
         self.backend = backend
         self._codec = codec
-        self._remembered = Remembered()
+        self._remembered = Remembered(max_remembered_bytes)
         self.warned = False
         """Whether it was said that a run without a session keeps nothing; said once, however many scopes share this."""
 

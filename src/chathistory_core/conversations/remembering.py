@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from chathistory_core.messages import ChatMessage
 from chathistory_core.records import Conversation, StoredRecord
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_REMEMBERED_BYTES = 32 * 1024 * 1024
 """What is remembered of all conversations together: some 5,000 short messages."""
 
 OVERHEAD = 7 * 1024
@@ -21,7 +21,9 @@ class Remembered:
     ones that were longest not asked for are forgotten.
     """
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = MAX_REMEMBERED_BYTES) -> None:
+        if type(most_bytes) is not int or most_bytes < 0:
+            raise ValueError(f"`max_remembered_bytes` is a number from 0, not {most_bytes!r}")
         self._most_bytes = most_bytes
         self._bytes = 0
         self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
@@ -60,16 +62,16 @@ class Remembered:
 
     def keep(self, key: str, record: StoredRecord, made: Sequence[ChatMessage]) -> None:
         """Remember what was made of the record, where there is room for it beside the rest of its conversation."""
-        conversation = self._conversations.setdefault(key, {})
-        before = conversation.pop(record.position, None)
+        before = self._conversations.get(key, {}).pop(record.position, None)
         self._bytes -= 0 if before is None else _size(before[0])
-        while self._bytes + _size(record) > self._most_bytes:
+        while self._conversations and self._bytes + _size(record) > self._most_bytes:
             oldest = next(iter(self._conversations))
             if oldest == key:
-                return
+                break
             self._drop(oldest)
-        self._bytes += _size(record)
-        conversation[record.position] = (record, made)
+        if self._bytes + _size(record) <= self._most_bytes:
+            self._bytes += _size(record)
+            self._conversations.setdefault(key, {})[record.position] = (record, made)
 
     def forget(self, key: str) -> None:
         """Forget the conversation, for records of it were taken away."""

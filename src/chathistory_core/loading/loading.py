@@ -78,6 +78,7 @@ class Loading:
         self._conversations = conversations
         self._window = window
         self._reducer = None if reducer is None else check_reducer(reducer)
+        self._summarizing = _summarizing(self._reducer)
         self._selecting = Selecting(window=window, repair=repair, reduced=reducer is not None)
         self._parts = Parts(trusted_roles)
         self.max_bytes = max_load_bytes
@@ -121,11 +122,6 @@ class Loading:
             except EpochChangedError:
                 continue
         raise EpochChangedError(key)
-
-    @property
-    def _summarizing(self) -> SummaryReducer | None:
-        reducer = self._reducer
-        return reducer if isinstance(reducer, SummaryReducer) and reducer.summary_name is not None else None
 
     async def _newest(self, key: str, asked: Asked) -> Given:
         """What the window shows, read as far back as it takes to know that."""
@@ -252,6 +248,10 @@ class _NoSummaries:
 
     async def make(self, messages: Sequence[ChatMessage], stop: int, summarize: Summarize) -> str | None:  # noqa: ARG002 - as above
         return None
+
+
+def _summarizing(reducer: Reducer | None) -> SummaryReducer | None:
+    return reducer if isinstance(reducer, SummaryReducer) and reducer.summary_name is not None else None
 
 
 def _first(place_of: dict[int, int], messages: Sequence[ChatMessage], otherwise: int) -> int:

@@ -47,7 +47,7 @@ def value_in(text: str) -> Any:
         ValueError: it is no JSON; the text of the error shows none of it.
     """
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return _decoder.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"no JSON at character {error.pos}") from None
     except RecursionError:
@@ -62,6 +62,9 @@ _CONSTANT: Final = "NaN and Infinity are no JSON"
 
 def _refuse(_: str) -> NoReturn:
     raise ValueError(_CONSTANT)
+
+
+_decoder: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def depth(value: object) -> int:

@@ -17,6 +17,7 @@ from chathistory_core import (
     Window,
     exclude_history,
 )
+from chathistory_core.conversations import MAX_REMEMBERED_BYTES
 from chathistory_core.loading import OnLoadError
 from chathistory_core.reducers import Reducer
 from chathistory_core.saving.outbox import OnSaveError
@@ -66,6 +67,7 @@ class RemoteChatHistoryProvider(StoredChatHistoryProvider):
         repair: Repair | None = None,
         trusted_roles: Collection[str] | None = None,
         max_load_bytes: int | None = None,
+        max_remembered_bytes: int = MAX_REMEMBERED_BYTES,
         on_load_error: OnLoadError = "raise",
         on_failure: OnFailure = "discard",
         on_save_error: OnSaveError = "raise",
@@ -93,6 +95,7 @@ class RemoteChatHistoryProvider(StoredChatHistoryProvider):
             repair=repair,
             trusted_roles=trusted_roles,
             max_load_bytes=max_load_bytes,
+            max_remembered_bytes=max_remembered_bytes,
             on_load_error=on_load_error,
             on_failure=on_failure,
             on_save_error=on_save_error,
