@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar, final
+from weakref import WeakKeyDictionary
 
 from chathistory_core.errors import ConfigurationError
 from chathistory_core.keys import check_turn_id
 from chathistory_core.messages import CHAT_HISTORY, ChatMessage, SourceAttribution
+from chathistory_core.messages.prefix import begins_with
 from chathistory_core.records import new_turn_id
 from chathistory_core.session import AgentSession, check_session
 from chathistory_core.views.view import View
@@ -169,6 +171,9 @@ class ChatHistoryProvider:
         self._provide_output_filter = _check_filter("provide_output_filter", provide_output_filter)
         self._store_request_filter = _check_filter("store_request_filter", store_request_filter)
         self._store_response_filter = _check_filter("store_response_filter", store_response_filter)
+        cls = type(self)
+        self._source_mark = SourceAttribution(CHAT_HISTORY, f"{cls.__module__}.{cls.__qualname__}")
+        self._history_given = WeakKeyDictionary[InvokingContext, Sequence[ChatMessage]]()
 
     @property
     def state_keys(self) -> tuple[str, ...]:
@@ -185,10 +190,12 @@ class ChatHistoryProvider:
     async def invoking_core(self, context: InvokingContext) -> Sequence[ChatMessage]:
         """What `invoking` returns: the filtered history, each message marked on a copy, then the request as it is."""
         history = await self.provide_chat_history(context)
-        cls = type(self)
-        mark = SourceAttribution(CHAT_HISTORY, f"{cls.__module__}.{cls.__qualname__}")
-        marked = [message.with_source(mark) for message in _filtered(self._provide_output_filter, history)]
+        marked = self._marked(context, _filtered(self._provide_output_filter, history))
+        self._history_given[context] = marked
         return [*marked, *context.request_messages]
+
+    def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:  # noqa: ARG002 - for those who remember
+        return [message.with_source(self._source_mark) for message in history]
 
     async def provide_chat_history(self, context: InvokingContext) -> Sequence[ChatMessage]:  # noqa: ARG002 - for those who override
         """The history alone, oldest first, unfiltered and unmarked; none by default."""
@@ -208,7 +215,7 @@ class ChatHistoryProvider:
         await self.store_chat_history(
             replace(
                 context,
-                request_messages=self._request_to_store(context.request_messages),
+                request_messages=self._request_to_store(context.request_messages, context.invoking),
                 response_messages=self._response_to_store(context.response_messages),
             )
         )
@@ -222,7 +229,12 @@ class ChatHistoryProvider:
             raise TypeError(f"a service is asked for by its type, not by {type(kind).__name__}")
         return self if key is None and isinstance(self, kind) else None
 
-    def _request_to_store(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    def _request_to_store(
+        self, messages: Sequence[ChatMessage], began: InvokingContext | None
+    ) -> Sequence[ChatMessage]:
+        history = () if began is None else self._history_given.get(began, ())
+        if self._store_request_filter is exclude_history and begins_with(messages, history):
+            messages = messages[len(history) :]  # all of which the filter would leave out, one by one
         return _filtered(self._store_request_filter, messages)
 
     def _response_to_store(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

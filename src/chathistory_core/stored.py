@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from chathistory_core.backend import ChatHistoryBackend, Order
 from chathistory_core.codec import Codec, MessageCodec
 from chathistory_core.compaction import Compacted, compact
-from chathistory_core.conversations import MAX_REMEMBERED_BYTES, Conversations, History, Loaded
+from chathistory_core.conversations import MAX_REMEMBERED_BYTES, Conversations, History, Loaded, Marking
 from chathistory_core.errors import BackendUnavailableError, ChatHistoryError
 from chathistory_core.loading import Asked, Loading, OnLoadError
 from chathistory_core.messages import ChatMessage
@@ -206,6 +206,11 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         context.view = given.view
         return given.messages
 
+    def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+        seen = self._seen.get(context)
+        marking = Marking() if seen is None else self._conversations.marking(seen.conversation.key)
+        return marking.marked(history, self._source_mark)
+
     async def invoked_core(self, context: InvokedContext) -> None:
         """Store the run, or of one that failed what `on_failure` says, also while its task is being cancelled.
 
@@ -225,9 +230,13 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
 
     async def _store_failure(self, context: InvokedContext) -> None:
         if self._storing.on_failure != "discard":
-            request, partial = self._request_to_store(context.request_messages), context.partial_messages
+            request = self._request_to_store(context.request_messages, context.invoking)
             await self._store(
-                replace(context, request_messages=request, partial_messages=self._response_to_store(partial))
+                replace(
+                    context,
+                    request_messages=request,
+                    partial_messages=self._response_to_store(context.partial_messages),
+                )
             )
 
     async def store_chat_history(self, context: InvokedContext) -> None:
@@ -285,7 +294,7 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
     async def _replay(self, context: InvokingContext, given: Sequence[ChatMessage]) -> Replay | None:
         if context.turn_id is None or not self._keeps(context.session):
             return None
-        request, loaded = self._request_to_store(given), self._loaded.pop(context, None)
+        request, loaded = self._request_to_store(given, context), self._loaded.pop(context, None)
         answer = self._outbox.answer(self._keys.made(context.session), context.turn_id, request)
         if answer is not None or loaded is None:
             return None if answer is None else Replay(answer)

@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from typing import Self
 from weakref import ref
 
 from tests.passing import Passing
@@ -17,12 +18,16 @@ from chathistory_core import (
     ChatHistoryBackend,
     ChatMessage,
     Conversation,
+    InvokedContext,
+    InvokingContext,
     MessageCodec,
     StoredChatHistoryProvider,
     StoredRecord,
     TurnConflictError,
 )
+from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import OVERHEAD, Remembered
+from chathistory_core.messages import CHAT_HISTORY, SourceAttribution
 from chathistory_memory import MemoryBackend
 from chathistory_sqlite import SQLiteBackend
 
@@ -215,7 +220,8 @@ def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
             remembered.keep(key, record(position), ())
         found = Conversation(key, "r", "e", 2, WHEN, WHEN, (record(1), record(2)))
         remembered.hold(found, [(), ()])
-        assert remembered.whole(key) == (found, [(), ()])
+        assert (whole := remembered.whole(key)) is not None
+        assert whole[:2] == (found, [(), ()])
     assert remembered.whole("a") is None
     assert remembered.forgotten == 0
     remembered.hold(Conversation("b", "s", "e", 1, WHEN, WHEN, (record(2),)), [()])
@@ -237,5 +243,52 @@ def test_nothing_is_remembered_where_nothing_may_be() -> None:
                 gc.collect()
                 assert message() is None
                 assert (codec.decoded, store.read) == (5 * turns, [5] * turns)
+
+    asyncio.run(run())
+
+
+HISTORY = SourceAttribution(CHAT_HISTORY, "test")
+
+
+def test_of_a_history_that_grew_what_is_new_is_marked() -> None:
+    history = [ChatMessage.user(str(number)) for number in range(3)]
+    marking = Marking()
+    first = marking.marked(history, HISTORY)
+    marked: list[str] = []
+
+    class Seen(ChatMessage):
+        def with_source(self, source: SourceAttribution) -> Self:
+            marked.append(self.text)
+            return super().with_source(source)
+
+    again = marking.marked([*history, Seen.user("3")], HISTORY)
+    assert marked == ["3"]
+    assert [message.source for message in again] == [HISTORY] * 4
+    assert all(one is other for one, other in zip(first, again, strict=False))
+
+
+def test_a_history_that_is_another_is_marked_anew() -> None:
+    history = [ChatMessage.user(str(number)) for number in range(3)]
+    marking = Marking()
+    for now in (history, history[1:], [ChatMessage.user("0"), *history[1:]], [], history):
+        for mark in HISTORY, SourceAttribution(CHAT_HISTORY, "other"):
+            marked = marking.marked(now, mark)
+            assert [message.without_source() for message in marked] == now
+            assert [message.source for message in marked] == [mark] * len(now)
+            assert all(message.text == given.text for message, given in zip(marked, now, strict=True))
+
+
+def test_what_a_run_was_given_is_not_stored_again_wherever_it_stands() -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            history = StoredChatHistoryProvider(backend)
+            session = history.session("ann")
+            ask = ChatMessage.user("Hi")
+            for number, arranged in enumerate((list, reversed, lambda given: given[1:], lambda given: [ask, *given])):
+                began = InvokingContext(None, session, [ask])
+                given = list(arranged(await history.invoking(began)))
+                answer = [ChatMessage.assistant(str(number))]
+                await history.invoked(InvokedContext.succeeded(None, session, given, answer, invoking=began))
+            assert await said(history, session) == ["Hi", "0", "Hi", "1", "Hi", "2", "Hi", "Hi", "3"]
 
     asyncio.run(run())

@@ -6,6 +6,7 @@ from typing import NamedTuple, overload
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.codec import Codec
+from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import Remembered
 from chathistory_core.errors import EpochChangedError
 from chathistory_core.messages import ChatMessage
@@ -95,7 +96,7 @@ class Conversations:
         forgotten = self._remembered.forgotten
         known = self._remembered.whole(key) if limit is None else None
         if known is not None:
-            held, made = known
+            held, made = known.conversation, known.groups
             newer = await read_on(self.backend, key, held)
             if newer is None:
                 self.forget(key)
@@ -110,6 +111,11 @@ class Conversations:
         elif limit is None:
             self._remembered.hold(conversation, groups)
         return Loaded(conversation, groups)
+
+    def marking(self, key: str) -> Marking:
+        """What marks the conversation's history, and remembers it where all of the conversation is remembered."""
+        known = self._remembered.whole(key)
+        return Marking() if known is None else known.marking
 
     def forget(self, key: str) -> None:
         """Forget what was read of a conversation whose records were taken away."""

@@ -2,15 +2,28 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from chathistory_core.conversations.marking import Marking
 from chathistory_core.messages import ChatMessage
 from chathistory_core.records import Conversation, StoredRecord
 
-MAX_REMEMBERED_BYTES = 32 * 1024 * 1024
-"""What is remembered of all conversations together: some 5,000 short messages."""
+MAX_REMEMBERED_BYTES = 128 * 1024 * 1024
+"""What is remembered of all conversations together: some 18,000 short messages."""
 
 OVERHEAD = 7 * 1024
 """What the objects made of a short record take beside its payload, measured."""
+
+
+class Whole(NamedTuple):
+    """A conversation of which all is remembered, and what was made of it."""
+
+    conversation: Conversation
+    groups: Sequence[Sequence[ChatMessage]]
+    marking: Marking
+
+    def __repr__(self) -> str:
+        return f"<Whole, {self.conversation!r}>"
 
 
 class Remembered:
@@ -27,12 +40,12 @@ class Remembered:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
-        self._whole = dict[str, tuple[Conversation, Sequence[Sequence[ChatMessage]]]]()
+        self._whole = dict[str, Whole]()
         self.forgotten = 0
         """How often `forget` was called: what is being read meanwhile may be what was taken away."""
 
-    def whole(self, key: str) -> tuple[Conversation, Sequence[Sequence[ChatMessage]]] | None:
-        """The conversation as it was when it was read whole, where all of it is remembered, and what was made of it."""
+    def whole(self, key: str) -> Whole | None:
+        """The conversation as it was when it was read whole, where all of it is remembered."""
         return self._whole.get(key)
 
     def hold(self, conversation: Conversation, made: Sequence[Sequence[ChatMessage]]) -> None:
@@ -43,7 +56,8 @@ class Remembered:
             for position in remembered.keys() - {record.position for record in records}:
                 self._bytes -= _size(remembered.pop(position)[0])
         if records and conversation.record_count == len(records) == len(remembered):
-            self._whole[key] = conversation, made
+            before = self._whole.get(key)
+            self._whole[key] = Whole(conversation, made, Marking() if before is None else before.marking)
         else:
             self._whole.pop(key, None)
 

@@ -1,6 +1,7 @@
 """What of the records that were read a run may be shown, before it is mended and cut."""
 
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from chathistory_core.conversations import Loaded
@@ -42,8 +43,10 @@ class Parts:
 
     def of(self, groups: Sequence[Sequence[ChatMessage]]) -> Part:
         """Those of each record."""
+        if self._trusted is None:
+            return Part(list(chain.from_iterable(groups)), _places(groups), ())
         messages: list[ChatMessage] = []
-        places: list[int] = []
+        places = []
         untrusted: list[int] = []
         for place, group in enumerate(groups):
             for message in group:
@@ -61,3 +64,10 @@ class Parts:
         turn = None if turn_id is None else loaded.turn(turn_id)
         stop = len(loaded.groups) if turn is None else turn.start
         return self.of([*shown(loaded.conversation.records, loaded.groups, turn_id, answered)[:stop], unsaved])
+
+
+def _places(groups: Sequence[Sequence[ChatMessage]]) -> Sequence[int]:
+    """Which group each message is in."""
+    if set(map(len, groups)) == {1}:  # of most conversations, and no matter how long they are
+        return range(len(groups))
+    return [place for place, group in enumerate(groups) for _ in group]

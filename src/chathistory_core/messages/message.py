@@ -15,7 +15,7 @@ from chathistory_core.messages.value import Value
 from chathistory_core.messages.white_space import is_blank
 
 _MARKED = "_marked"
-"""Where a message remembers itself with its last mark: histories are marked anew on every turn."""
+"""Where a message remembers its last mark, and itself with it: histories are marked anew on every turn."""
 
 
 class ChatRole(str):
@@ -107,13 +107,15 @@ class ChatMessage(Value):
 
     def with_source(self, source: SourceAttribution) -> Self:
         """The message with this mark; itself where it has it. Its origin stays, for marks are not stored."""
+        private: dict[str, Any] = self.__pydantic_private__ or {}
+        last: tuple[SourceAttribution, Self] | None = private.get(_MARKED)
+        if last is not None and (last[0] is source or last[0] == source):
+            return last[1]
         properties: Mapping[str, object] = self.additional_properties or {}
         if properties.get(ATTRIBUTION_KEY) == source:
             return self
-        private: dict[str, Any] = self.__pydantic_private__ or {}
-        marked: Self | None = private.get(_MARKED)
-        if marked is None or marked.source != source:
-            marked = private[_MARKED] = self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
+        marked = self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
+        private[_MARKED] = source, marked
         return marked
 
     def without_source(self) -> Self:

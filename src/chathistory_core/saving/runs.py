@@ -7,7 +7,7 @@ from chathistory_core.conversations import Loaded
 from chathistory_core.messages import ChatMessage
 from chathistory_core.provider import InvokedContext
 from chathistory_core.records import Conversation
-from chathistory_core.saving.kept import attempts, incomplete, is_kept, without_dangling
+from chathistory_core.saving.kept import attempts, incomplete, kept_among, without_dangling
 
 
 class Seen(NamedTuple):
@@ -23,8 +23,7 @@ class Seen(NamedTuple):
         """Of what was loaded."""
         records = loaded.conversation.records
         last = tuple(record._replace(payload=b"") for record in records[-1:])
-        kept = frozenset(record.turn_id for record in records if is_kept(record.turn_id))
-        return cls(loaded.conversation._replace(records=last), kept)
+        return cls(loaded.conversation._replace(records=last), kept_among(records))
 
 
 class Run(NamedTuple):
