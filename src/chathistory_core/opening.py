@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from difflib import get_close_matches
 from traceback import extract_tb
 from typing import TYPE_CHECKING, overload
 
@@ -16,7 +15,6 @@ from chathistory_core.reducers import Reducer
 from chathistory_core.saving.outbox import OnSaveError
 from chathistory_core.saving.storing import OnFailure
 from chathistory_core.session import AgentSession
-from chathistory_core.settings import Settings, read_settings
 from chathistory_core.stored import STATE_KEY, StoredChatHistoryProvider, random_key
 from chathistory_core.views.repair import Repair
 from chathistory_core.views.windows import Window
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from chathistory_core.plugin import BackendOptions
+    from chathistory_core.settings import Settings
 
 
 @overload
@@ -116,6 +115,7 @@ def _made(backend: "str | BackendOptions | None", options: Mapping[str, object] 
         raise TypeError(f"`options` are by name, in a mapping, not {type(options).__name__}")
 
     from chathistory_core.discovery import find_backend, load_options
+    from chathistory_core.settings import read_settings
 
     settings = read_settings(backend, options=options)
     try:
@@ -128,7 +128,7 @@ def _made(backend: "str | BackendOptions | None", options: Mapping[str, object] 
     return _open(_validated(kind, settings, str(installed)), str(installed))
 
 
-def _validated(kind: "type[BackendOptions]", settings: Settings, offered_by: str) -> "BackendOptions":
+def _validated(kind: "type[BackendOptions]", settings: "Settings", offered_by: str) -> "BackendOptions":
     from pydantic import ValidationError
 
     try:
@@ -141,7 +141,7 @@ def _validated(kind: "type[BackendOptions]", settings: Settings, offered_by: str
     raise ConfigurationError(f"backend {settings.name!r}: {problems}")  # out here: pydantic's error holds values
 
 
-def _problem(kind: "type[BackendOptions]", settings: Settings, detail: "ErrorDetails") -> str:
+def _problem(kind: "type[BackendOptions]", settings: "Settings", detail: "ErrorDetails") -> str:
     location, message = detail["loc"], detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if not location:
         return f"its options do not go together: {message}"
@@ -149,6 +149,8 @@ def _problem(kind: "type[BackendOptions]", settings: Settings, detail: "ErrorDet
     setting = settings.options.get(str(location[0]))
     source = setting.source if setting else f"the backend is named by {settings.source}"
     if detail["type"] == "extra_forbidden" and len(location) == 1:
+        from difflib import get_close_matches
+
         closest = get_close_matches(option, kind.model_fields, n=1)
         hint = f" (did you mean {closest[0]!r}?)" if closest else ""
         message = f"is unknown{hint}: there are {', '.join(sorted(kind.model_fields)) or 'none'}"

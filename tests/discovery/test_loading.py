@@ -321,9 +321,13 @@ def run(code: str) -> str:
 
 
 def test_importing_the_opening_imports_no_plugin_and_not_pluggy() -> None:
-    code = "import chathistory_core.opening, sys; print(*sys.modules)"
-    loaded = set(run(code).split())
+    loaded = set(run("import chathistory_core.opening, sys; print(*sys.modules)").split())
     assert not {"pluggy", "chathistory_memory", "chathistory_sqlite", "sqlalchemy", "aiosqlite", "pytest"} & loaded
+
+
+def test_importing_the_memory_backend_imports_not_pluggy() -> None:
+    loaded = set(run("from chathistory_memory import MemoryBackend; import sys; print(*sys.modules)").split())
+    assert not {"pluggy", "chathistory_core.plugin", "tomllib"} & loaded
 
 
 def test_choosing_one_backend_loads_only_that_one() -> None:
