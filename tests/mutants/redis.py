@@ -153,8 +153,8 @@ MUTANTS = (
         "test_an_expired_conversation_is_invisible_at_once",
         (
             "lua/write.lua",
-            "  '%016.0f%.0f %.0f %.0f %.0f %.0f', expires, head",
-            "  '%016.0f%.0f %.0f %.0f %.0f %.0f', 0, head",
+            "  '%s%.0f %.0f %s %s %.0f', expires, head",
+            "  '%s%.0f %.0f %s %s %.0f', NEVER, head",
         ),
     ),
     _mutant(
@@ -169,8 +169,8 @@ MUTANTS = (
         "test_a_write_moves_its_conversation_to_the_front_of_recent",
         (
             "lua/write.lua",
-            "redis.call('ZADD', recent, number(-head.updated), key)",
-            "if operation ~= 'replace' or created then redis.call('ZADD', recent, number(-head.updated), key) end",
+            "redis.call('ZADD', recent, '-' .. head.updated, key)",
+            "if operation ~= 'replace' or created then redis.call('ZADD', recent, '-' .. head.updated, key) end",
         ),
     ),
     _mutant(

@@ -24,8 +24,8 @@ TTL = timedelta(hours=1)
 
 _MOVABLE = Change(
     "lua/common.lua",
-    "return time[1] * 1000000 + time[2]",
-    "return time[1] * 1000000 + time[2] + (redis.call('GET', 'moved') or 0)",
+    "return time[1] .. string.format('%06d', time[2])",
+    "return number(time[1] * 1000000 + time[2] + (redis.call('GET', 'moved') or 0))",
 )
 """Lets a test move the clock of a Redis server."""
 

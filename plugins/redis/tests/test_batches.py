@@ -1,11 +1,10 @@
 """Small writes that are begun at the same time: one round trip for all, and each its own outcome."""
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 
 import pytest
-from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
+from redis.asyncio import ConnectionPool, Redis, UnixDomainSocketConnection
 
 from chathistory_core import BackendError, Record, RevisionConflictError, TurnConflictError, Written
 from chathistory_redis import RedisBackend
@@ -96,30 +95,32 @@ def test_a_server_that_has_forgotten_the_scripts_is_told_them_again(url: str) ->
     asyncio.run(scenario())
 
 
-class CountingRedis(Redis):
-    """Counts the round trips that commands share."""
+class CountingConnection(UnixDomainSocketConnection):
+    """Counts what is sent at a time, on all connections."""
 
-    shared = 0
+    sent = 0
 
-    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> "Pipeline":
-        self.shared += 1
-        return super().pipeline(transaction, shard_hint)
+    async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
+        CountingConnection.sent += 1
+        await super().send_packed_command(command, check_health)
 
 
 @pytest.mark.parametrize("large", [[Record(b"x" * 2**24, "chat-message")], [SHORT] * 1_000], ids=["bytes", "records"])
 def test_a_large_write_keeps_no_small_one_waiting(large: Sequence[Record], url: str) -> None:
+    pool = ConnectionPool(connection_class=CountingConnection, path=url.removeprefix("unix://"))
+
+    async def sent(*operations: Awaitable[object]) -> int:
+        before = CountingConnection.sent
+        await asyncio.gather(*operations)
+        return CountingConnection.sent - before
+
     async def scenario() -> None:
-        async with (
-            CountingRedis(unix_socket_path=url.removeprefix("unix://")) as client,
-            RedisBackend(client) as backend,
-        ):
-            began = asyncio.create_task(backend.append("large", large, turn_id="t"))
-            await backend.append("small", [SHORT], turn_id="t")
+        async with Redis.from_pool(pool) as client, RedisBackend(client) as backend:
+            await asyncio.gather(backend.get("a"), backend.get("b"))  # so that there are two connections
+            large_one = backend.append("large", large, turn_id="t")
+            assert await sent(large_one, backend.append("small", [SHORT], turn_id="t")) == 2
             assert (await backend.get("small")).record_count == 1
-            assert isinstance(await began, Written)
-            assert client.shared == 0
-            await asyncio.gather(*(backend.append(key, [SHORT], turn_id="t") for key in ("a", "b")))
-            assert client.shared == 1
+            assert await sent(*(backend.append(key, [SHORT], turn_id="t") for key in ("a", "b"))) == 1
 
     asyncio.run(scenario())
 

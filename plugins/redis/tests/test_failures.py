@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from redis import Redis
 from redis.asyncio import Redis as AsyncRedis
 
@@ -69,6 +70,19 @@ def refused(options: RedisOptions, kind: type[ChatHistoryError], words: str) -> 
 def test_a_server_that_is_not_there_is_unavailable(folder: Path) -> None:
     for url in (f"unix://{folder}/nobody", "redis://127.0.0.1:1"):
         assert refused(RedisOptions(url=url), BackendUnavailableError, "connection failed").retryable
+
+
+@pytest.mark.parametrize("password", [None, PASSWORD])
+def test_an_opening_that_gets_no_answer_in_time_is_an_error(password: str | None, folder: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(folder / f"silent{password is None}"))
+        silent.listen()
+        options = RedisOptions(
+            url=f"unix://{silent.getsockname()}",
+            password=None if password is None else SecretStr(password),
+            timeout=timedelta(milliseconds=100),
+        )
+        assert refused(options, BackendUnavailableError, "in time").retryable
 
 
 @pytest.fixture

@@ -115,13 +115,16 @@ def test_scripts_are_forgotten_again_and_again_under_load(kind: str, request: py
                     assert not written.replayed
                     assert await backend.clear(f"{name}") is False
 
+            done = asyncio.Event()
+
             async def forget() -> None:
-                while True:
+                while not done.is_set():
                     await client.script_flush()
 
             forgetting = asyncio.create_task(forget())
             await asyncio.gather(*(write(name) for name in range(20)))
-            forgetting.cancel()
+            done.set()
+            await forgetting
             found = await texts_of(backend, "k")
         assert len(found) == 20 * turns
         for name in range(20):

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from binascii import crc_hqx
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import cast
@@ -17,6 +18,7 @@ from chathistory_core import (
     ChatHistoryBackend,
     ConfigurationError,
     Conversation,
+    Order,
     Record,
     erase,
     new_turn_id,
@@ -234,7 +236,10 @@ def test_more_conversations_than_one_call_lists_are_listed(valkey: str) -> None:
         keys = [f"{number:05}" for number in range(count)]
         for start in range(0, count, 100):
             await asyncio.gather(*(backend.append(key, records("x"), turn_id="t") for key in keys[start : start + 100]))
-        listed = await backend.summaries()
+        with Redis.from_url(valkey) as client:
+            client.config_resetstat()
+            listed = await backend.summaries()
+            assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == count // 1_000 + 1
         assert [summary.key for summary in listed] == keys
         assert [summary.key for summary in await backend.summaries(limit=10_020)] == keys[:10_020]
         recent = sorted(listed, key=lambda summary: (-summary.updated_at.timestamp(), summary.key))
@@ -247,6 +252,50 @@ def test_more_conversations_than_one_call_lists_are_listed(valkey: str) -> None:
         )
 
     run(RedisOptions(url=valkey), scenario)
+
+
+def test_a_shard_that_has_more_of_a_page_than_the_others_is_asked_for_all_of_it(url: str) -> None:
+    names = [f"{number:04}" for number in range(800)]
+    in_one = [key for key in names if crc_hqx(key.encode(), 0) % 8 == 3][:60]
+    keys = sorted([*in_one, *(f"z{number}" for number in range(40))])
+
+    async def scenario(backend: ChatHistoryBackend) -> None:
+        for key in reversed(keys):
+            await backend.append(key, records("x"), turn_id="t")
+        for limit in (1, 8, 50, 60, 80, 100, 1_000):
+            assert [each.key for each in await backend.summaries(limit=limit)] == keys[:limit]
+            assert [each.key for each in await backend.summaries(limit=limit, order="recent")] == keys[:limit]
+        half = await backend.summaries(limit=30, order="recent")
+        for order in ("key", "recent"):
+            assert [each.key for each in await backend.summaries(after=half[-1], limit=40, order=order)] == keys[30:70]
+        assert [each.key for each in await backend.summaries(prefix="0", limit=25)] == in_one[:25]
+        assert await backend.summaries(limit=0) == []
+
+    run(RedisOptions(url=url, shards=8), scenario)
+
+
+@pytest.mark.parametrize("order", ["key", "recent"])
+@pytest.mark.parametrize("shards", [1, 8])
+def test_a_page_makes_the_server_do_the_same_whatever_the_number_of_conversations(
+    shards: int, order: Order, url: str
+) -> None:
+    async def scenario(backend: ChatHistoryBackend) -> None:
+        work = []
+        with Redis.from_url(url) as client:
+            for start, stop in ((0, 400), (400, 1_600)):
+                keys = [f"{number:05}" for number in range(start, stop)]
+                await asyncio.gather(*(backend.append(key, records("x"), turn_id="t") for key in keys))
+                (after,) = (await backend.summaries(order=order, limit=stop // 2))[-1:]
+                client.config_resetstat()
+                assert len(await backend.summaries(order=order, limit=50, after=after)) == 50
+                told = cast("dict[str, dict[str, int]]", client.info("commandstats"))
+                reads = client.info("stats")["total_reads_processed"]
+                work.append((reads, {name: each["calls"] for name, each in told.items() if "config" not in name}))
+        assert work[0] == work[1]
+        assert work[0][1]["cmdstat_evalsha"] == shards
+        assert work[0][0] == 3  # the page of all shards, and two questions of this test
+
+    run(RedisOptions(url=url, shards=shards), scenario)
 
 
 def test_the_number_of_shards_is_fixed_when_a_store_is_made(url: str) -> None:

@@ -182,7 +182,10 @@ SIZES = [
     ([3 * MIB] * 4, 2),
     ([4_096] * 1_024, 1),
     ([4_096] * 3_000, 3),
-    ([10] * 20_000, 1),
+    ([10] * 10_000, 1),
+    ([10] * 20_000, 2),
+    ([0] * 10_001, 2),
+    ([1] * 9_000 + [MIB] * 5, 2),
 ]
 
 
@@ -447,6 +450,67 @@ def test_a_reply_that_does_not_come_in_time_is_an_error_and_the_next_call_works(
                 proxy.held = None
                 await backend.append("other", records(name), turn_id=name)
             assert texts(await backend.get("other")) == ["append", "get", "clear"]
+
+    run(valkey, path, scenario)
+
+
+def test_writes_that_share_a_round_trip_wait_no_longer_than_one(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async with RedisOptions(url=url, max_connections=1, timeout=timedelta(milliseconds=200)).open() as backend:
+            proxy.held = asyncio.Event()
+            appends = [backend.append(f"{number}", records("a"), turn_id="t") for number in range(8)]
+            outcomes = await asyncio.gather(*appends, return_exceptions=True)
+            assert {type(outcome) for outcome in outcomes} == {BackendUnavailableError}
+            assert all("in time" in str(outcome) for outcome in outcomes)
+            proxy.held.set()
+            proxy.held = None
+            for number in range(8):
+                await backend.append(f"{number}", records("a"), turn_id="t")
+                assert texts(await backend.get(f"{number}")) == ["a"]
+
+    run(valkey, path, scenario)
+
+
+def test_each_call_waits_its_own_time_for_an_answer(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async with RedisOptions(url=url, timeout=timedelta(milliseconds=400)).open() as backend:
+            await asyncio.gather(backend.get("a"), backend.get("b"))  # so that there are two connections
+            proxy.held = asyncio.Event()
+            early = asyncio.create_task(_as_coroutine(backend.get("a")))
+            await asyncio.sleep(0.2)
+            late = asyncio.create_task(_as_coroutine(backend.get("b")))
+            done, _ = await asyncio.wait([early, late], return_when=asyncio.FIRST_COMPLETED)
+            assert done == {early}
+            proxy.held.set()
+            assert await late == Conversation("b")
+            with pytest.raises(BackendUnavailableError, match="in time"):
+                await early
+            assert await backend.get("a") == Conversation("a")
+
+    run(valkey, path, scenario)
+
+
+def test_a_task_that_goes_on_after_a_cancellation_is_told_that_no_answer_came_in_time(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async with RedisOptions(url=url, timeout=timedelta(milliseconds=100)).open() as backend:
+            begun, never, told = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+            async def save_at_last() -> None:
+                begun.set()
+                try:
+                    await never.wait()
+                finally:
+                    with pytest.raises(BackendUnavailableError, match="in time"):
+                        await backend.append("k", records("a"), turn_id="t")
+                    told.set()
+
+            proxy.held = asyncio.Event()
+            task = asyncio.create_task(save_at_last())
+            await begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert told.is_set()
 
     run(valkey, path, scenario)
 

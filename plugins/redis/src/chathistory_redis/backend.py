@@ -29,11 +29,12 @@ from chathistory_core import (
     new_revision,
     turn_digest,
 )
+from chathistory_redis.exchange import Argument
 from chathistory_redis.layout import MAX_SHARDS, MAX_TTL, NAMESPACE, pack, token
 from chathistory_redis.listing import list_page
 from chathistory_redis.reading import read
 from chathistory_redis.scripts import CLEAR, WRITE
-from chathistory_redis.server import Argument, Client, to_its_end
+from chathistory_redis.server import Client, to_its_end
 from chathistory_redis.store import Store, open_store
 from chathistory_redis.translation import DRIVER_ERRORS
 
@@ -59,12 +60,14 @@ class RedisBackend:
         ttl: timedelta | None = None,
         shards: int | None = None,
         allow_eviction: bool = False,
+        timeout: timedelta | None = None,
     ) -> None:
         """A `client` is borrowed: its owner closes it, in the loop where it was used. What a function makes is closed.
 
         `namespace` begins the names of all keys; `ttl` is how long a conversation stays after its last write. `shards`
         spread a new store over a cluster (1 where it is not given); of a store that is there the number is fixed.
         `allow_eviction` takes a server that removes keys when it is full: what it removed is gone as if it had expired.
+        `timeout` is how long to wait for an answer, which costs less than the `socket_timeout` of a client.
         """
         if not re.fullmatch(NAMESPACE, namespace):
             raise ValueError(f"`namespace` is {namespace!r}: it must be text without braces and control characters")
@@ -77,6 +80,7 @@ class RedisBackend:
         self._ttl = 0 if ttl is None else max(1, ttl // timedelta(microseconds=1))
         self._shards = shards
         self._allow_eviction = allow_eviction
+        self._timeout = None if timeout is None else timeout.total_seconds()
         self._opened = Opened("the Redis backend")
         self._owned: Client | None = None
         self._store: Store | None = None
@@ -88,7 +92,11 @@ class RedisBackend:
             if not isinstance(client, Redis | RedisCluster):
                 client = self._owned = client()
             self._store = await open_store(
-                client, self._namespace, shards=self._shards, allow_eviction=self._allow_eviction
+                client,
+                self._namespace,
+                shards=self._shards,
+                allow_eviction=self._allow_eviction,
+                timeout=self._timeout,
             )
         except BaseException:
             await self._close()

@@ -3,7 +3,8 @@
 A shard's keys share a hash tag, so that a conversation and the listing change in one script. Under `{namespace:shard}:`
 
 - `heads`: a hash, by conversation key; `names`, `recent` and `expiry`: sorted sets of the conversation keys;
-- `records:<key>`: a list, the record at position p at index p - 1; `sizes:<key>`: of a long one, a list of the lengths;
+- `records:<key>`: a list, the record at position p at index p - 1; `sizes:<key>`: a list of their lengths, kept where
+  they are more than one call reads, 4 MiB or 10,000;
 - `turns:<key>`: a hash of the turns that are remembered, and of their ids by number;
 
 and under `{namespace}:store` the version of this layout and the number of shards. The scripts are the other half of
@@ -14,6 +15,7 @@ from binascii import crc_hqx
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from chathistory_core import Conversation, ConversationSummary, Record, StoredRecord
 
@@ -33,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shard:
     """The keys of one shard."""
 
@@ -43,6 +45,7 @@ class Shard:
         """The key of `heads`, `names`, `recent` or `expiry`."""
         return b"%b:%b" % (self.tag, name.encode())
 
+    @cached_property
     def of_index(self) -> tuple[bytes, ...]:
         """Every key that is not of one conversation."""
         return tuple(self.index(name) for name in ("heads", "names", "recent", "expiry"))
@@ -52,24 +55,21 @@ class Shard:
         return tuple(b"%b:%b:%b" % (self.tag, name, key) for name in (b"records", b"sizes", b"turns"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Layout:
     """A namespace, divided into shards."""
 
     namespace: str
     count: int
 
-    @property
+    @cached_property
     def shards(self) -> tuple[Shard, ...]:
         """All of them."""
-        return tuple(self._shard(number) for number in range(self.count))
+        return tuple(Shard(f"{{{self.namespace}:{number}}}".encode()) for number in range(self.count))
 
     def shard_of(self, key: bytes) -> Shard:
         """The one that keeps this conversation."""
-        return self._shard(crc_hqx(key, 0) % self.count)
-
-    def _shard(self, number: int) -> Shard:
-        return Shard(f"{{{self.namespace}:{number}}}".encode())
+        return self.shards[crc_hqx(key, 0) % self.count]
 
 
 def store_key(namespace: str) -> bytes:
@@ -91,14 +91,14 @@ def _checked(format_name: str) -> bytes:
 def unpack(entries: Sequence[bytes], first: int) -> list[StoredRecord]:
     """The records of a page that begins at position `first`."""
     records = []
-    known: dict[bytes, tuple[str, datetime]] = {}
+    turn, turn_id, stored_at = b"", "", _EPOCH
     for position, entry in enumerate(entries, first):
         stamp, format_name, payload = entry.split(b"\0", 2)
-        turn = known.get(stamp)
-        if turn is None:
+        if stamp != turn:  # those of a turn stand together
+            turn = stamp
             time, _, turn_id = stamp.decode().partition(" ")
-            turn = known[stamp] = (turn_id, _time(time))
-        records.append(StoredRecord(payload, format_name.decode(), position, *turn))
+            stored_at = _time(time)
+        records.append(StoredRecord(payload, format_name.decode(), position, turn_id, stored_at))
     return records
 
 

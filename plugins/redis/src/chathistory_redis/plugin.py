@@ -81,6 +81,7 @@ class RedisOptions(BackendOptions):
             ttl=self.ttl,
             shards=self.shards,
             allow_eviction=self.allow_eviction,
+            timeout=None if self.cluster else self.timeout,
         )
 
     def _client(self) -> "Client":
@@ -100,7 +101,7 @@ class RedisOptions(BackendOptions):
             **{name: value for name, value in beside.items() if value is not None},
             protocol=2,  # the third version brings nothing here, and more to say at each connection
             max_connections=self.max_connections,
-            socket_timeout=seconds,
+            socket_timeout=seconds if self.cluster else None,  # where None, the backend looks after it: that costs less
             socket_connect_timeout=min(seconds, _CONNECT_SECONDS),
             retry=Retry(
                 ExponentialWithJitterBackoff(base=0.02, cap=0.5), _RETRIES, supported_errors=(ConnectionError,)

@@ -2,20 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from contextlib import nullcontext
+from functools import partial
 from typing import TypeAlias
 
 from redis.asyncio import Redis, RedisCluster
 from redis.client import NEVER_DECODE
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
 from chathistory_redis.batches import Batches
+from chathistory_redis.exchange import Argument, Command, Reply, exchange
+from chathistory_redis.patience import Patience
 from chathistory_redis.scripts import Script
 from chathistory_redis.translation import DRIVER_ERRORS, translate
 
 Client: TypeAlias = Redis | RedisCluster
 """What a store is reached through; `decode_responses=True` makes no difference."""
-
-Argument: TypeAlias = bytes | str | int
 
 _MOST_AT_ONCE = 100
 """Commands on their way at the same time, where the client's pool has as many connections: an empty one raises."""
@@ -35,10 +37,12 @@ async def to_its_end(call: Awaitable[object]) -> None:
 class Server:
     """A client that has been connected, in the loop where it was."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, timeout: float | None) -> None:
+        """`timeout` is how many seconds to wait for a reply, beside what the client itself waits."""
         self._client = client
+        self._patience = None if timeout is None else Patience(timeout)
         self._free = asyncio.Semaphore(min(_MOST_AT_ONCE, _connections(client)))
-        self._batches = None if isinstance(client, RedisCluster) else Batches(client, self._free)
+        self._batches = None if isinstance(client, RedisCluster) else Batches(partial(self._send, client))
 
     async def run(
         self,
@@ -49,53 +53,58 @@ class Server:
         action: str,
         once: bool = False,
         together: bool = False,
-    ) -> list[bytes]:
+    ) -> Reply:
         """What the script replies.
 
         `action` is for errors, after "did not"; `once` where the driver must not repeat the call after a lost reply;
         `together` where call and reply are so small that others may share their round trip.
         """
-        call = self._call_once if once else self._call_together if together else self._call
+        scripted = (len(keys), *keys, *arguments)
         try:
             try:
-                return await call("EVALSHA", script.sha, len(keys), *keys, *arguments)
+                return await self._call(("EVALSHA", script.sha, *scripted), once=once, together=together)
             except NoScriptError:
-                return await call("EVAL", script.text, len(keys), *keys, *arguments)
+                return await self._call(("EVAL", script.text, *scripted), once=once, together=together)
         except DRIVER_ERRORS as error:
             raise translate(error, action) from None
 
-    async def _call(self, *command: Argument) -> list[bytes]:
-        async with self._free:
-            reply: list[bytes] = await self._client.execute_command(*command, **{NEVER_DECODE: True})
-            return reply
+    async def _call(self, command: Command, *, once: bool, together: bool) -> Reply:
+        if isinstance(self._client, RedisCluster):
+            async with self._free:
+                with self._patience or nullcontext():
+                    return await _ask(self._client, command, once=once)
+        if together and self._batches:
+            return await self._batches.call(command)
+        (reply,) = await self._send(self._client, [command], once=once)
+        if isinstance(reply, ResponseError):
+            raise reply
+        return reply
 
-    async def _call_together(self, *command: Argument) -> list[bytes]:
-        reply = await self._batches.call(command) if self._batches else None
-        return await self._call(*command) if reply is None else reply
-
-    async def _call_once(self, *command: Argument) -> list[bytes]:
-        reply: list[bytes]
+    async def _send(
+        self, client: Redis, commands: Sequence[Command], *, once: bool = False
+    ) -> Sequence[Reply | ResponseError]:
         async with self._free:
-            if isinstance(self._client, RedisCluster):
-                await to_its_end(self._client.initialize())
-                slot = self._client.keyslot(command[3])
-                node = self._client.nodes_manager.get_node_from_slot(slot)
-                # for nodes that are named the client follows redirections, and repeats nothing
-                reply = await self._client.execute_command(*command, target_nodes=node, **{NEVER_DECODE: True})
-                return reply
-            pool = self._client.connection_pool
-            connection = await pool.get_connection()  # type: ignore[no-untyped-call]  # a decorator hides its types
-            try:
-                await connection.send_command(*command)
-                reply = await connection.read_response(disable_decoding=True)
-                return reply
-            finally:
-                await pool.release(connection)
+            with self._patience or nullcontext():
+                return await exchange(client, commands, once=once)
 
     async def close(self) -> None:
         """Wait for what is on its way."""
         if self._batches:
             await self._batches.close()
+        if self._patience:
+            self._patience.close()
+
+
+async def _ask(cluster: RedisCluster, command: Command, *, once: bool) -> Reply:
+    reply: Reply
+    if once:
+        await to_its_end(cluster.initialize())
+        node = cluster.nodes_manager.get_node_from_slot(cluster.keyslot(command[3]))
+        # for nodes that are named the client follows redirections, and repeats nothing
+        reply = await cluster.execute_command(*command, target_nodes=node, **{NEVER_DECODE: True})
+    else:
+        reply = await cluster.execute_command(*command, **{NEVER_DECODE: True})
+    return reply
 
 
 def _connections(client: Client) -> int:

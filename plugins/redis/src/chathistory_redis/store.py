@@ -1,5 +1,6 @@
 """A store on a server: opened once the server can keep it."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -8,9 +9,10 @@ from redis.exceptions import NoPermissionError, ResponseError
 
 from chathistory_core import BackendError, ConfigurationError
 from chathistory_redis import scripts
+from chathistory_redis.exchange import Argument
 from chathistory_redis.layout import VERSION, Layout, store_key
 from chathistory_redis.scripts import Script
-from chathistory_redis.server import Argument, Client, Server, to_its_end
+from chathistory_redis.server import Client, Server, to_its_end
 from chathistory_redis.translation import DRIVER_ERRORS, translate
 
 _SWEPT = 1_000
@@ -38,7 +40,7 @@ class Store(NamedTuple):
         """What a script of one conversation replies; see `Server.run`."""
         name = key.encode()
         shard = self.layout.shard_of(name)
-        keys = (*shard.of_index(), *shard.of_conversation(name))
+        keys = (*shard.of_index, *shard.of_conversation(name))
         arguments = (name, int(self.evicts), *arguments)
         action = f"{action} {key!r}"
         reply = await self.server.run(script, keys, arguments, action=action, once=once, together=together)
@@ -49,26 +51,29 @@ class Store(NamedTuple):
         return reply
 
 
-async def open_store(client: Client, namespace: str, *, shards: int | None, allow_eviction: bool) -> Store:
-    """The store of this namespace; a new one is laid out.
+async def open_store(
+    client: Client, namespace: str, *, shards: int | None, allow_eviction: bool, timeout: float | None
+) -> Store:
+    """The store of this namespace; a new one is laid out. For `timeout` see `Server`.
 
     Raises:
         ConfigurationError: the server may evict what it keeps, or the store has another number of shards.
     """
     action = f"open the store {namespace!r}"
     try:
-        if isinstance(client, RedisCluster):
-            await to_its_end(client.initialize())
-        if not allow_eviction:
-            await _refuse_eviction(client)
-        for script in scripts.ALL:
-            await client.script_load(script.text)
+        async with asyncio.timeout(timeout):
+            if isinstance(client, RedisCluster):
+                await to_its_end(client.initialize())
+            if not allow_eviction:
+                await _refuse_eviction(client)
+            for script in scripts.ALL:
+                await client.script_load(script.text)
     except DRIVER_ERRORS as error:
         raise translate(error, action) from None
-    server = Server(client)
+    server = Server(client, timeout)
     store = Store(server, await _layout(server, namespace, shards, action), allow_eviction)
     for shard in store.layout.shards:
-        keys = (*shard.of_index(), *shard.of_conversation(b""))
+        keys = (*shard.of_index, *shard.of_conversation(b""))
         await server.run(scripts.SWEEP, keys, [b"", 0, _SWEPT], action=action)
     return store
 

@@ -3,6 +3,7 @@
 The driver's and the server's own words may repeat what was sent, so only their error code goes on, and no cause.
 """
 
+import builtins
 import re
 from ssl import SSLCertVerificationError
 
@@ -96,7 +97,7 @@ def _explain(error: BaseException) -> tuple[type[ChatHistoryError], str]:
         if "Cluster mode is not enabled" in str(error):
             return _ANSWERS["NOCLUSTER"]
         return BackendUnavailableError, "the cluster has no node that answers for this"
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError | builtins.TimeoutError):
         return BackendUnavailableError, "it did not answer in time"
     if isinstance(error, ConnectionError | OSError):
         return BackendUnavailableError, f"the connection failed ({error})"

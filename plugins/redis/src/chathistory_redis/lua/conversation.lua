@@ -17,16 +17,16 @@ local function find(key, now, turn, turns_kept)
   local count = head and head.turns or 0
   local known = redis.call('HMGET', turns, turn, slot(count), slot(count + 1 - turns_kept))
   local held = redis.call('LLEN', records)
-  local sized = (not head or head.bytes > PAGE) and redis.call('LLEN', sizes)
-  local expiring = text and tonumber(string.sub(text, 33, 48)) > 0
+  local sized = (not head or is_long(head)) and redis.call('LLEN', sizes)
+  local expiring = text and string.sub(text, 33, 48) ~= NEVER
   if not head then return nil, false, expiring, false, false end
-  local lost = held ~= head.count or not known[2] or head.bytes > PAGE and sized ~= head.count
+  local lost = held ~= head.count or not known[2] or is_long(head) and sized ~= head.count
   return head, lost, expiring, known[1], known[3]
 end
 
 -- Some of what has expired, to be taken out of the listing; the server itself removes the rest of it.
 local function due(now, most)
-  return redis.call('ZRANGEBYSCORE', expiry, '-inf', number(now), 'LIMIT', 0, most)
+  return redis.call('ZRANGEBYSCORE', expiry, '-inf', now, 'LIMIT', 0, most)
 end
 
 local function forget(dead)

@@ -9,7 +9,7 @@ local limit, before, after, last = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumbe
 local text = redis.call('HGET', heads, key)
 local head = text and not is_over(text, clock()) and parse(text)
 local whole = head and redis.call('LLEN', records) == head.count
-if whole and head.bytes > PAGE then whole = redis.call('LLEN', sizes) == head.count end
+if whole and is_long(head) then whole = redis.call('LLEN', sizes) == head.count end
 if head and not whole then
   if evicts ~= '1' then return {'lost'} end
   head = nil
@@ -25,9 +25,10 @@ else
   last = math.min(head.count, before and before - 1 or head.count)
   first = limit and math.max(1, last - limit + 1) or 1
 end
-local stop, sum, start = last, 0, first
-while head.bytes > PAGE and sum < PAGE and start <= last do
-  for index, size in ipairs(redis.call('LRANGE', sizes, start - 1, math.min(start + 998, last - 1))) do
+local stop = math.min(last, first + MOST - 1)
+local sum, start = 0, first
+while is_long(head) and sum < PAGE and start <= stop do
+  for index, size in ipairs(redis.call('LRANGE', sizes, start - 1, math.min(start + 998, stop - 1))) do
     sum = sum + size
     if sum >= PAGE then
       stop = start + index - 1

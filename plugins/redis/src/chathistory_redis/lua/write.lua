@@ -27,23 +27,23 @@ if expected_epoch ~= '*' and expected_epoch ~= (head and head.epoch or '') then 
 local created = not head
 if created then head = {epoch = epoch, count = 0, bytes = 0, created = now, updated = now, turns = 0} end
 if operation == 'replace' then head.epoch, head.count, head.bytes = epoch, 0, 0 end
-local first, bytes_before = head.count + 1, head.bytes
+local first, was_long = head.count + 1, is_long(head)
 head.bytes = head.bytes + ARGV[13]
 head.count = head.count + last_record - first_record + 1
-head.updated = math.max(head.updated, now)
+if head.updated < now then head.updated = now end
 head.turns = head.turns + 1
-local expires = ttl > 0 and now + ttl or 0
+local expires = ttl > 0 and number(now + ttl) or NEVER
 
 -- What is written below is met before, so that nothing can fail on the way.
 local dead = (created or ttl > 0) and due(now, tonumber(ARGV[12])) or {}
 if created then redis.call('ZCARD', names) end
 if expiring then redis.call('ZCARD', expiry) end
-if head.bytes > PAGE or operation == 'replace' then redis.call('LLEN', sizes) end
+if is_long(head) and not was_long or operation == 'replace' then redis.call('LLEN', sizes) end
 
 -- The first write is one that a full server refuses: once a script has written, it may write on.
-redis.call('ZADD', recent, number(-head.updated), key)
+redis.call('ZADD', recent, '-' .. head.updated, key)
 local numbers = string.format(
-  '%016.0f%.0f %.0f %.0f %.0f %.0f', expires, head.count, head.bytes, head.created, head.updated, head.turns)
+  '%s%.0f %.0f %s %s %.0f', expires, head.count, head.bytes, head.created, head.updated, head.turns)
 redis.call('HSET', heads, key, revision .. head.epoch .. numbers)
 if created then
   redis.call('ZADD', names, 0, key)
@@ -52,15 +52,15 @@ elseif operation == 'replace' then
   redis.call('UNLINK', records, sizes)
 end
 
-local stamp = number(now) .. ' ' .. turn .. '\0'
+local stamp = now .. ' ' .. turn .. '\0'
 for start = first_record, last_record, 500 do
   local chunk = {}
   for index = start, math.min(start + 499, last_record) do chunk[#chunk + 1] = stamp .. ARGV[index] end
   redis.call('RPUSH', records, unpack(chunk))
 end
-if head.bytes > PAGE then
+if is_long(head) then
   local lengths = {}
-  if first > 1 and bytes_before <= PAGE then -- none were kept so far
+  if first > 1 and not was_long then -- none were kept so far
     for index, record in ipairs(redis.call('LRANGE', records, 0, first - 2)) do
       lengths[index] = length(record, string.find(record, '\0', 1, true) + 1)
     end
@@ -73,8 +73,8 @@ end
 redis.call('HSET', turns, turn, digest .. revision .. head.epoch .. number(first), slot(head.turns), turn)
 if forgotten then redis.call('HDEL', turns, forgotten, slot(head.turns - turns_kept)) end
 
-if expires > 0 then
-  redis.call('ZADD', expiry, number(expires), key)
+if expires ~= NEVER then
+  redis.call('ZADD', expiry, expires, key)
   for _, name in ipairs({records, sizes, turns}) do
     redis.call('PEXPIREAT', name, number(math.ceil(expires / 1000)))
   end
