@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import os
 import re
 import sqlite3
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -13,10 +14,12 @@ import aiosqlite
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
-from chathistory_core import ChatHistoryBackend, Record, RevisionConflictError, new_turn_id
+from chathistory_core import ChatHistoryBackend, Order, Record, RevisionConflictError, new_turn_id
 from chathistory_sqlite import SQLiteBackend
 
 SHORT = Record(b"x", "chat-message")
+
+_MANY = 1_000_000 if os.environ.get("LONG") == "1" else 100_000
 
 
 class Watched(Protocol):
@@ -27,6 +30,9 @@ class Watched(Protocol):
     def writer(self) -> aiosqlite.Connection: ...
     @property
     def reader(self) -> aiosqlite.Connection: ...
+
+
+Fill = Callable[[ChatHistoryBackend, str, int], Awaitable[None]]
 
 
 class Hops(logging.Handler):
@@ -110,11 +116,16 @@ async def steps(connection: aiosqlite.Connection, operation: Awaitable[object]) 
     return count
 
 
+async def fill_long(backend: ChatHistoryBackend) -> None:
+    for _ in range(_MANY // backend.limits.max_records):
+        await append(backend, "long", backend.limits.max_records)
+
+
 def test_an_append_costs_the_same_at_10_and_at_100_000_records(watched: Watched) -> None:
     async def scenario() -> None:
         async with SQLiteBackend(watched.engine) as backend:
             await append(backend, "short", 10)
-            await append(backend, "long", 100_000)
+            await fill_long(backend)
             short = await steps(watched.writer, append(backend, "short", 4))
             long = await steps(watched.writer, append(backend, "long", 4))
             assert short == long > 0
@@ -122,17 +133,37 @@ def test_an_append_costs_the_same_at_10_and_at_100_000_records(watched: Watched)
     asyncio.run(scenario())
 
 
-def test_forgetting_old_turns_costs_the_same_at_every_append(watched: Watched) -> None:
+def test_an_append_looks_once_and_writes_each_row_once(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            await append(backend, "k")
+            watched.statements.clear()
+            await append(backend, "k", 4)
+
+    asyncio.run(scenario())
+    words = [" ".join(re.findall(r"^\w+|(?<=INTO |FROM )\w+", statement)) for statement in watched.statements]
+    assert words[: words.index("COMMIT") + 1] == [
+        "BEGIN",
+        "SELECT chathistory_conversations",  # with the turn of this id
+        "UPDATE",
+        *["INSERT chathistory_records"] * 4,
+        "INSERT chathistory_turns",
+        "SELECT chathistory_conversations",  # what has expired
+        "COMMIT",
+    ]
+
+
+def test_old_turns_are_forgotten_all_at_once_and_no_other_append_pays(
+    watched: Watched, outsider: sqlite3.Connection
+) -> None:
     async def scenario() -> None:
         async with SQLiteBackend(watched.engine, synchronous="NORMAL") as backend:
-            found: list[int] = []
-            for turn in range(backend.limits.turns_kept + 200):
-                if turn > backend.limits.turns_kept and turn % 50 == 0:
-                    found.append(await steps(watched.writer, append(backend, "k")))
-                else:
-                    await append(backend, "k")
-            assert len(found) > 2
-            assert max(found) == min(found)
+            kept = backend.limits.turns_kept
+            found = [await steps(watched.writer, append(backend, "k")) for _ in range(3 * kept + 2)]
+            dear = [turn for turn, count in enumerate(found, 1) if count != found[1]]
+            assert dear == [1, kept, 2 * kept, 3 * kept]
+            assert max(found) < 20 * kept
+            assert outsider.execute("SELECT count(*) FROM chathistory_turns").fetchall() == [(kept + 2,)]
 
     asyncio.run(scenario())
 
@@ -141,7 +172,7 @@ def test_the_newest_records_cost_the_same_at_100_and_at_100_000(watched: Watched
     async def scenario() -> None:
         async with SQLiteBackend(watched.engine) as backend:
             await append(backend, "short", 100)
-            await append(backend, "long", 100_000)
+            await fill_long(backend)
             short = await steps(watched.reader, backend.get("short", limit=20))
             assert await steps(watched.reader, backend.get("long", limit=20)) == short
             short = await steps(watched.reader, backend.get("short", limit=20, after=50))
@@ -150,25 +181,40 @@ def test_the_newest_records_cost_the_same_at_100_and_at_100_000(watched: Watched
     asyncio.run(scenario())
 
 
-def test_a_page_of_summaries_costs_the_same_among_few_and_among_many(watched: Watched) -> None:
+def test_what_the_records_of_a_turn_have_in_common_is_kept_once(watched: Watched) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            await append(backend, "k", 3)
+            first, *others = (await backend.get("k")).records
+            for other in others:
+                assert other.format is first.format
+                assert other.turn_id is first.turn_id
+                assert other.stored_at is first.stored_at
+
+    asyncio.run(scenario())
+
+
+def test_a_page_of_summaries_costs_the_same_among_few_and_among_many(watched: Watched, fill: Fill) -> None:
     async def scenario() -> None:
         async with SQLiteBackend(watched.engine, synchronous="NORMAL") as backend:
 
-            async def pages() -> list[int]:
-                first = await backend.summaries(limit=20)
-                recent = await backend.summaries(limit=20, order="recent")
-                return [
-                    await steps(watched.reader, backend.summaries(limit=20, after=first[-1])),
-                    await steps(watched.reader, backend.summaries(limit=20, order="recent", after=recent[-1])),
-                ]
+            async def page(order: Order, prefix: str, *, behind: int = 50) -> int:
+                (*_, last) = await backend.summaries(prefix=prefix, order=order, limit=behind)
+                reading = backend.summaries(prefix=prefix, order=order, limit=20, after=last)
+                return await steps(watched.reader, reading)
 
-            for number in range(100):
-                await append(backend, f"{number:04}")
-            few = await pages()
-            for number in range(100, 1_000):
-                await append(backend, f"{number:04}")
-            for ours, fewer in zip(await pages(), few, strict=True):
-                assert ours <= fewer * 1.1
+            await fill(backend, "ann/", 100)
+            by_key, recent = await page("key", ""), await page("recent", "")
+            sorted_for_her = await page("recent", "ann/")
+            await fill(backend, "everybody/", _MANY)
+            for prefix in "", "ann/":
+                assert await page("key", prefix) <= by_key * 1.1
+            for prefix in "", "everybody/":
+                assert await page("key", prefix, behind=_MANY // 2) <= by_key * 1.1
+            assert await page("recent", "", behind=_MANY // 2) <= recent * 1.1
+            assert await page("recent", "ann/") <= sorted_for_her * 1.1
+            a_look = 4 * 1_000  # whether there are more under the prefix than are sorted
+            assert await page("recent", "everybody/", behind=_MANY // 2) <= recent * 1.1 + a_look
 
     asyncio.run(scenario())
 
@@ -195,11 +241,13 @@ def test_no_statement_reads_a_whole_table(watched: Watched, path: Path) -> None:
     assert [plan for plan in plans if plan.startswith("SCAN")] == []
 
 
-def test_listing_the_newest_conversations_sorts_nothing(watched: Watched, path: Path) -> None:
+def test_listing_the_newest_conversations_sorts_nothing(watched: Watched, fill: Fill, path: Path) -> None:
     async def scenario() -> None:
         async with SQLiteBackend(watched.engine) as backend:
+            await fill(backend, "many/", 1_001)
             watched.statements.clear()
             await backend.summaries(order="recent", limit=10)
+            await backend.summaries(prefix="many/", order="recent", limit=10)
             await backend.summaries(limit=10)
 
     asyncio.run(scenario())

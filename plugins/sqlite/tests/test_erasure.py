@@ -136,6 +136,20 @@ def test_one_write_purges_a_bounded_number_of_rows(path: Path, outsider: sqlite3
     asyncio.run(scenario())
 
 
+def test_writes_that_share_a_commit_purge_as_much_as_each_alone(path: Path, outsider: sqlite3.Connection) -> None:
+    clock = Clock()
+
+    async def scenario() -> None:
+        async with SQLiteBackend.from_path(path, ttl=TTL, clock=clock) as backend:
+            await hide(backend, count=1_000, size=0)
+            clock.now += TTL
+            await asyncio.gather(*(backend.append(f"k{number}", [HAY], turn_id="t") for number in range(10)))
+            ((left,),) = outsider.execute("SELECT count(*) FROM chathistory_records WHERE conversation = 1")
+            assert left == 2_001 - 10 * 200
+
+    asyncio.run(scenario())
+
+
 def test_opening_purges_what_has_expired(path: Path) -> None:
     clock = Clock()
 

@@ -46,7 +46,7 @@ async def append(backend: SQLiteBackend, key: str = "k") -> None:
 
 
 def test_the_driver_still_runs_a_function_on_its_thread() -> None:
-    """The two names of aiosqlite that are not public: where this fails, see `HeldConnection.run`."""
+    """The names of aiosqlite that are not public: where this fails, see `HeldConnection`."""
     assert list(inspect.signature(aiosqlite.Connection._execute).parameters)[:2] == ["self", "fn"]
     assert isinstance(inspect.getattr_static(aiosqlite.Connection, "_conn"), property)
 
@@ -55,6 +55,10 @@ def test_the_driver_still_runs_a_function_on_its_thread() -> None:
             thread = await connection._execute(threading.get_ident)  # type: ignore[no-untyped-call] # what is tested
             assert thread != threading.get_ident()
             assert isinstance(connection._conn, sqlite3.Connection)
+            found: list[int] = []
+            connection._tx.put_nowait((None, lambda: found.append(threading.get_ident())))
+            assert await connection._execute(threading.get_ident) == thread  # type: ignore[no-untyped-call] # as above
+            assert found == [thread]
 
     asyncio.run(scenario())
 

@@ -3,15 +3,18 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Protocol
+from contextvars import Context
+from typing import Protocol, TypeVarTuple
 
 import aiosqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chathistory_core import BackendUnavailableError, Record, RevisionConflictError, TurnConflictError, Written
 from chathistory_sqlite import SQLiteBackend
+
+Ts = TypeVarTuple("Ts")
 
 SHORT = Record(b"x", "chat-message")
 
@@ -78,6 +81,39 @@ def test_writes_that_wait_at_the_same_time_share_one_commit(watched: Watched) ->
             assert (await backend.get("gone")).records == ()
 
     asyncio.run(scenario())
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Counts how often another thread woke it."""
+
+    woken = 0
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        self.woken += 1
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+
+def test_writes_that_wait_at_the_same_time_share_their_way_to_the_thread_and_back(watched: Watched) -> None:
+    async def scenario() -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, CountingLoop)
+        async with SQLiteBackend(watched.engine) as backend:
+            await backend.get("k")
+            before = loop.woken
+            await backend.append("k", [SHORT], turn_id="alone")
+            assert loop.woken == before + 1
+            async with busy(watched):
+                appends = [asyncio.ensure_future(backend.append("k", [SHORT], turn_id=f"t{n}")) for n in range(32)]
+                await asyncio.sleep(0)
+                before = loop.woken
+            await asyncio.gather(*appends)
+            await watched.writer.execute_fetchall("SELECT 'behind them'")
+            return loop.woken - before
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        assert runner.run(scenario()) == 3  # by what kept the thread busy, by all 32, and by what came behind
 
 
 def test_a_conflict_touches_none_of_the_writes_beside_it(watched: Watched) -> None:

@@ -75,8 +75,8 @@ def test_a_file_that_is_there_keeps_its_permissions(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize(("synchronous", "level"), [("FULL", 2), ("NORMAL", 1)])
-def test_the_connections_are_set_as_promised(watched: Watched, synchronous: "str", level: int) -> None:
+@pytest.mark.parametrize(("synchronous", "level", "log"), [("FULL", 2, 1_000), ("NORMAL", 1, 4_000)])
+def test_the_connections_are_set_as_promised(watched: Watched, synchronous: "str", level: int, log: int) -> None:
     async def pragma(connection: aiosqlite.Connection, name: str) -> object:
         return next(iter(await connection.execute_fetchall(f"PRAGMA {name}")))[0]
 
@@ -89,6 +89,7 @@ def test_the_connections_are_set_as_promised(watched: Watched, synchronous: "str
                 assert await pragma(connection, "secure_delete") == 1
                 assert await pragma(connection, "page_size") == 4096
                 assert await pragma(connection, "temp_store") == 2
+                assert await pragma(connection, "wal_autocheckpoint") == log
             assert [await pragma(each, "query_only") for each in watched.connections] == [0, 1]
 
     asyncio.run(scenario())

@@ -2,7 +2,9 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+import threading
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
 from typing import Literal, TypeVar
 
 import aiosqlite
@@ -57,8 +59,11 @@ def transact(
     return result
 
 
-def _let_threads_run() -> None:
-    """Nothing: a driver's thread that failed to connect tells its end to the loop, which must not be closed by then."""
+def _wait_for_daemons(before: Collection[threading.Thread]) -> None:
+    """Wait for the thread of a driver that failed to connect: it tells its end to the loop, which must be there yet."""
+    for thread in threading.enumerate():
+        if thread.daemon and thread not in before:
+            thread.join(1)
 
 
 class HeldConnection:
@@ -71,10 +76,11 @@ class HeldConnection:
     @classmethod
     async def take(cls, engine: AsyncEngine, name: str) -> "HeldConnection":
         """A connection that the engine made and no longer counts, so that its pool stays whole and never resets it."""
+        before = threading.enumerate()
         try:
             proxy = await engine.raw_connection()
         except (sqlite3.Error, DBAPIError) as error:
-            await asyncio.to_thread(_let_threads_run)
+            await asyncio.to_thread(_wait_for_daemons, before)
             cause = error.orig if isinstance(error, DBAPIError) else error
             if isinstance(cause, sqlite3.Error):
                 raise translated(cause, name) from None
@@ -88,15 +94,23 @@ class HeldConnection:
     async def run(self, function: Callable[[sqlite3.Connection], T]) -> T:
         """What the function returns, in one hop to the thread; once queued it runs, also when the task is cancelled.
 
-        The driver's public way to its thread is one statement a hop. These two names are what each of its public
-        methods is made of, and what SQLAlchemy's dialect uses too.
+        The driver's public way to its thread is one statement a hop. These names are what each of its public methods is
+        made of, and what SQLAlchemy's dialect uses too.
         """
         driver = self._driver
+        return await self.outcome(driver._execute(function, driver._conn))  # type: ignore[no-untyped-call]  # noqa: SLF001 - see above
+
+    def send(self, function: Callable[[sqlite3.Connection], None]) -> None:
+        """Run the function in a hop that nobody awaits: it must tell by itself what came of it, and raise nothing."""
+        driver = self._driver
+        driver._tx.put_nowait((None, partial(function, driver._conn)))  # noqa: SLF001 - as above
+
+    async def outcome(self, awaited: Awaitable[T]) -> T:
+        """What it gives, with SQLite's errors translated."""
         try:
-            result: T = await driver._execute(function, driver._conn)  # type: ignore[no-untyped-call]  # noqa: SLF001 - see above
+            return await awaited
         except sqlite3.Error as error:
             raise translated(error, self._name) from None
-        return result
 
     async def close(self) -> None:
         """End the thread, after what waits for it."""

@@ -4,11 +4,11 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -37,6 +37,11 @@ def _create_file(path: Path) -> None:
         raise ConfigurationError(f"the folder of {str(path)!r} does not exist: make it first") from None
     except OSError as error:
         raise ConfigurationError(f"{str(path)!r} cannot be made ({error.strerror}): give another path") from None
+
+
+def _tell(writes: Sequence[Write[Any]]) -> None:
+    for write in writes:
+        write.tell()
 
 
 class Database:
@@ -80,13 +85,18 @@ class Database:
 
     async def write(self, function: Callable[[Transaction], T]) -> T:
         """What the function returns, once its changes are committed, with those of all writes that wait by then."""
-        write = self._group.add(function)
-        return await self._writer.run(lambda connection: self._commit(connection, write))
+        loop = asyncio.get_running_loop()
+        told: asyncio.Future[T] = loop.create_future()
+        if self._group.add(Write(function, told)):
+            self._writer.send(lambda connection: self._commit(connection, loop))
+        return await self._writer.outcome(told)
 
-    def _commit(self, connection: sqlite3.Connection, write: Write[T]) -> T:
-        self._group.settle(connection, write)
-        self._truncate_wal(connection)
-        return write.outcome()
+    def _commit(self, connection: sqlite3.Connection, loop: asyncio.AbstractEventLoop) -> None:
+        writes = self._group.settle(connection)
+        try:
+            self._truncate_wal(connection)
+        finally:
+            loop.call_soon_threadsafe(_tell, writes)
 
     def _transaction(self, connection: sqlite3.Connection) -> Transaction:
         return Transaction(connection, microseconds(self._clock()))
@@ -101,7 +111,8 @@ class Database:
         configure(connection, self._name, synchronous=self._synchronous)
         if not has_schema(connection, self._name):
             transact(connection, "BEGIN IMMEDIATE", lambda: create_schema(connection, self._name))
-        self._commit(connection, self._group.add(Transaction.purge))
+        transact(connection, "BEGIN IMMEDIATE", lambda: self._transaction(connection).purge())
+        self._truncate_wal(connection)
 
     def _prepare_reader(self, connection: sqlite3.Connection) -> None:
         configure(connection, self._name, synchronous=self._synchronous)

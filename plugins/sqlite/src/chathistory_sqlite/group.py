@@ -1,5 +1,6 @@
 """Writes that wait at the same time, committed together."""
 
+import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,11 +16,12 @@ T = TypeVar("T")
 class Write(Generic[T]):
     """A write that waits for its commit, then what became of it."""
 
-    def __init__(self, function: Callable[[Transaction], T]) -> None:
+    def __init__(self, function: Callable[[Transaction], T], told: asyncio.Future[T]) -> None:
+        """`told` is what the caller awaits."""
         self._function = function
+        self._told = told
         self._result: T
         self._error: BaseException | None = None
-        self.settled = False
 
     def apply(self, transaction: Transaction) -> None:
         """Do it in the transaction; a conflict, which leaves nothing behind there, becomes its outcome."""
@@ -29,43 +31,49 @@ class Write(Generic[T]):
         except ChatHistoryError as error:
             self._error = error
 
-    def settle(self, error: BaseException | None = None) -> None:
-        """Say that it is committed, or that it failed with the error and nothing of it is stored."""
-        self._error = self._error if error is None else error
-        self.settled = True
+    def fail(self, error: BaseException) -> None:
+        """Make the error its outcome, for nothing of it is stored."""
+        self._error = error
 
-    def outcome(self) -> T:
-        """What its function returned, or the error that it met."""
-        if self._error is not None:
-            raise self._error
-        return self._result
+    def tell(self) -> None:
+        """Give the caller what its function returned, or the error that it met: on the loop."""
+        if self._told.done():  # the caller was cancelled
+            return
+        if self._error is None:
+            self._told.set_result(self._result)
+        else:
+            self._told.set_exception(self._error)
 
 
 class Group:
     """The writes that wait for one connection.
 
-    Each write goes to the connection's thread by itself. The first to arrive there commits all that wait by then, and
-    those behind it find theirs settled: a lone write waits for no other, and a task that is cancelled takes nobody's
-    write along.
+    The first to wait calls for the connection's thread, which commits all that wait by the time it gets to them: a lone
+    write waits for no other, and any number share one hop there and one back. No task stands for another, so one that
+    is cancelled takes nobody's write along.
     """
 
     def __init__(self, transaction: Callable[[sqlite3.Connection], Transaction]) -> None:
         """`transaction` wraps one that was just begun."""
         self._transaction = transaction
         self._waiting = deque[Write[Any]]()
+        self._called = False
         self.removed = False
         """Whether a commit deleted rows with content; for its reader to reset."""
 
-    def add(self, function: Callable[[Transaction], T]) -> Write[T]:
-        """A write that waits from now on."""
-        write = Write(function)
+    def add(self, write: Write[Any]) -> bool:
+        """Let the write wait; whether the thread is to be called for, because nobody has."""
         self._waiting.append(write)
-        return write
+        first, self._called = not self._called, True
+        return first
 
-    def settle(self, connection: sqlite3.Connection, write: Write[Any]) -> None:
-        """Commit the write with all that wait, unless an earlier call has: on the connection's thread."""
-        if not write.settled:
-            self._commit(connection, [self._waiting.popleft() for _ in range(len(self._waiting))])
+    def settle(self, connection: sqlite3.Connection) -> Sequence[Write[Any]]:
+        """The writes that waited, each committed or failed, and to be told so: on the connection's thread."""
+        self._called = False  # before it looks, for who comes after that must call again
+        writes = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if writes:
+            self._commit(connection, writes)
+        return writes
 
     def _commit(self, connection: sqlite3.Connection, writes: Sequence[Write[Any]]) -> None:
         begun = False
@@ -76,6 +84,7 @@ class Group:
             transaction = self._transaction(connection)
             for write in writes:
                 write.apply(transaction)
+            transaction.purge(len(writes))
             return transaction.removed
 
         try:
@@ -88,7 +97,4 @@ class Group:
                     self._commit(connection, [write])
             else:
                 for write in writes:
-                    write.settle(error)
-        else:
-            for write in writes:
-                write.settle()
+                    write.fail(error)

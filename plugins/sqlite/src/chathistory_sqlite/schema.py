@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text, UniqueConstraint
+from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 from sqlalchemy.dialects.sqlite import dialect
 from sqlalchemy.schema import CreateIndex, CreateTable, DDLElement
 
@@ -55,7 +55,7 @@ turns = Table(
     Column("revision", Text, nullable=False),
     Column("epoch", Text, nullable=False),
     Column("first_position", Integer, nullable=False),
-    UniqueConstraint("conversation", "number"),
+    sqlite_with_rowid=False,  # one tree to write; its rows are small, and those of a conversation stand together
 )
 
 

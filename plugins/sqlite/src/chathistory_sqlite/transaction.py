@@ -5,8 +5,9 @@ holds others too.
 """
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from chathistory_core import (
@@ -29,6 +30,9 @@ from chathistory_sqlite import statements
 
 PURGED_AT_ONCE = 200
 """The most rows of expired conversations that one write removes: more than a turn adds, so purging keeps up."""
+
+_FEW = 1_000
+"""The most conversations under a prefix that are sorted for a page; of more, it is picked out of the newest of all."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -72,9 +76,12 @@ def _summary(
     return ConversationSummary(key, revision, epoch, record_count, _time(created_at), _time(updated_at))
 
 
-def _stored(rows: Sequence[tuple[Any, ...]]) -> Iterator[StoredRecord]:
+def _stored(rows: Iterable[tuple[Any, ...]]) -> Iterator[StoredRecord]:
+    time, texts = lru_cache(_time), dict[str, str]()  # what is the same in many records is made once, and kept once
     for payload, format_name, position, turn_id, stored_at in rows:
-        yield StoredRecord(payload, format_name, position, turn_id, _time(stored_at))
+        format_name = texts.setdefault(format_name, format_name)
+        turn_id = texts.setdefault(turn_id, turn_id)
+        yield StoredRecord(payload, format_name, position, turn_id, time(stored_at))
 
 
 class Transaction:
@@ -93,11 +100,12 @@ class Transaction:
             return Conversation(key)
         given = {"conversation": head.id, "limit": _clamp(limit, -1)}
         if after is None:
-            rows = self._all(statements.SELECT_BEFORE, given | {"before": _clamp(before, _MOST)})
-            rows.reverse()
+            rows = self._rows(statements.SELECT_BEFORE, given | {"before": _clamp(before, _MOST)})
+            records = tuple(_stored(rows))[::-1]
         else:
-            rows = self._all(statements.SELECT_AFTER, given | {"after": _clamp(after, _MOST)})
-        return Conversation(*head.summary, records=tuple(_stored(rows)))
+            rows = self._rows(statements.SELECT_AFTER, given | {"after": _clamp(after, _MOST)})
+            records = tuple(_stored(rows))
+        return Conversation(*head.summary, records=records)
 
     def summaries(
         self, prefix: str, after: ConversationSummary | None, limit: int | None, order: Order
@@ -110,10 +118,15 @@ class Transaction:
             # The first text behind a key, for no key holds NUL.
             given["start"] = prefix if after is None else max(prefix, after.key + "\0")
         else:
-            statement = statements.SELECT_RECENT_PREFIXED if prefix else statements.SELECT_RECENT
+            if not prefix:
+                statement = statements.SELECT_RECENT
+            elif self._one(statements.SELECT_BEHIND_FEW, given | {"few": _FEW}) is None:
+                statement = statements.SELECT_RECENT_OF_FEW
+            else:
+                statement = statements.SELECT_RECENT_OF_MANY
             given["updated_at"] = _MOST if after is None else microseconds(after.updated_at)
             given["behind"] = "" if after is None else after.key
-        return tuple(_summary(*row) for row in self._all(statement, given))
+        return tuple(_summary(*row) for row in self._rows(statement, given))
 
     def put(
         self,
@@ -128,12 +141,10 @@ class Transaction:
         turns_kept: int,
     ) -> Written:
         """As the protocol's `append` and `replace`."""
-        head = self._live(key)
+        head, turn = self._find(key, turn_id)
         digest = turn_digest(operation, batch)
-        if head is not None and (
-            row := self._one(statements.SELECT_TURN, {"conversation": head.id, "turn_id": turn_id})
-        ):
-            stored_digest, revision, epoch, first = row
+        if turn is not None:
+            stored_digest, revision, epoch, first = turn
             if stored_digest != digest:
                 raise TurnConflictError(key, turn_id, Written(revision, epoch, first))
             return Written(revision, epoch, first, replayed=True)
@@ -147,16 +158,20 @@ class Transaction:
         elif operation == "replace":
             self._delete(statements.DELETE_RECORDS, head.id)
             head = head._replace(epoch=new_revision(), record_count=0, next_position=1)
-        first, number, conversation = head.next_position, head.turn_count + 1, head.id
-        head = head._replace(
-            revision=new_revision(),
-            record_count=head.record_count + len(batch),
-            next_position=first + len(batch),
-            turn_count=number,
-            updated_at=max(head.updated_at, self._now),
-            expires_at=None if ttl is None else min(self._now + ttl // _MICROSECOND, _MOST),
+        conversation, first, number, revision = head.id, head.next_position, head.turn_count + 1, new_revision()
+        self._connection.execute(
+            statements.UPDATE_HEAD,
+            (
+                revision,
+                head.epoch,
+                head.record_count + len(batch),
+                first + len(batch),
+                number,
+                max(head.updated_at, self._now),
+                None if ttl is None else min(self._now + ttl // _MICROSECOND, _MOST),
+                conversation,
+            ),
         )
-        self._connection.execute(statements.UPDATE_HEAD, head._asdict() | {"conversation": conversation})
         self._connection.executemany(
             statements.INSERT_RECORD,
             (
@@ -165,13 +180,12 @@ class Transaction:
             ),
         )
         self._connection.execute(
-            statements.INSERT_TURN, (conversation, turn_id, number, digest, head.revision, head.epoch, first)
+            statements.INSERT_TURN, (conversation, turn_id, number, digest, revision, head.epoch, first)
         )
-        if number > turns_kept:
+        if number % turns_kept == 0:  # many at once: each that goes alone is a page more to write
             forgotten = {"conversation": conversation, "forgotten": number - turns_kept}
             self._connection.execute(statements.DELETE_OLD_TURNS, forgotten)
-        self.purge()
-        return Written(head.revision, head.epoch, first)
+        return Written(revision, head.epoch, first)
 
     def clear(self, key: str, expected_revision: str | None) -> bool:
         """As the protocol's; it removes at once what has expired under the key, too."""
@@ -182,12 +196,11 @@ class Transaction:
             self._delete(statements.DELETE_RECORDS, head.id)
             self._delete(statements.DELETE_TURNS, head.id)
             self._delete(statements.DELETE_HEAD, head.id)
-        self.purge()
         return live is not None
 
-    def purge(self) -> None:
-        """Remove some rows of what has expired, the first to expire first."""
-        left = PURGED_AT_ONCE
+    def purge(self, writes: int = 1) -> None:
+        """Remove as many rows of what has expired as so many writes do, the first to expire first."""
+        left = PURGED_AT_ONCE * writes
         while left > 0 and (row := self._one(statements.SELECT_EXPIRED, {"now": self._now})):
             # What has lost a row has lost its key too, so that it stays gone should the clock go back.
             self._connection.execute(statements.BURY_HEAD, {"conversation": row[0]})
@@ -206,7 +219,16 @@ class Transaction:
 
     def _live(self, key: str) -> _Head | None:
         head = self._head(key)
-        return head if head is not None and (head.expires_at is None or head.expires_at > self._now) else None
+        return head if head is not None and self._is_alive(head) else None
+
+    def _find(self, key: str, turn_id: str) -> tuple[_Head | None, tuple[Any, ...] | None]:
+        row = self._one(statements.SELECT_HEAD_AND_TURN, {"key": key, "turn_id": turn_id})
+        if row is None or not self._is_alive(head := _Head(*row[:10])):
+            return None, None
+        return head, None if row[10] is None else row[10:]
+
+    def _is_alive(self, head: _Head) -> bool:
+        return head.expires_at is None or head.expires_at > self._now
 
     def _head(self, key: str) -> _Head | None:
         row = self._one(statements.SELECT_HEAD, {"key": key})
@@ -221,5 +243,5 @@ class Transaction:
         row: tuple[Any, ...] | None = self._connection.execute(statement, given).fetchone()
         return row
 
-    def _all(self, statement: str, given: Mapping[str, object]) -> list[tuple[Any, ...]]:
-        return self._connection.execute(statement, given).fetchall()
+    def _rows(self, statement: str, given: Mapping[str, object]) -> Iterator[tuple[Any, ...]]:
+        return self._connection.execute(statement, given)
