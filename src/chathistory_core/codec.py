@@ -1,6 +1,5 @@
 """Messages and records: the only place where one becomes the other."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -8,10 +7,8 @@ from chathistory_core.errors import ConfigurationError, CorruptRecordError, Deco
 from chathistory_core.formats import agent_framework, chat_message, note, openai_chat
 from chathistory_core.formats.format import Format
 from chathistory_core.messages import ChatMessage
+from chathistory_core.pauses import Pauses
 from chathistory_core.records import Record, StoredRecord
-
-_SLICE = 64
-"""How many records are decoded between two chances for other tasks."""
 
 
 class Codec(Protocol):
@@ -56,9 +53,10 @@ class MessageCodec:
         """As of every codec. Of an object that gave several messages all must stand together and in order."""
         records: list[Record] = []
         index = 0
+        pauses = Pauses()
         while index < len(messages):
-            if index % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
+            if pauses.due:
+                await pauses.pause()
             origin = messages[index].origin
             if origin is not None and origin.format in self._formats and _stands_whole(messages, index):
                 records.append(Record(origin.payload, origin.format))
@@ -72,9 +70,10 @@ class MessageCodec:
     async def decode(self, key: str, records: Sequence[StoredRecord]) -> Sequence[Sequence[ChatMessage]]:
         """As of every codec."""
         groups: list[Sequence[ChatMessage]] = []
-        for index, record in enumerate(records):
-            if index % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
+        pauses = Pauses()
+        for record in records:
+            if pauses.due:
+                await pauses.pause()
             reader = self._formats.get(record.format)
             if reader is None:
                 raise UnknownFormatError(record.format, tuple(self._formats))

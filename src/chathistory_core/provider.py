@@ -190,11 +190,11 @@ class ChatHistoryProvider:
     async def invoking_core(self, context: InvokingContext) -> Sequence[ChatMessage]:
         """What `invoking` returns: the filtered history, each message marked on a copy, then the request as it is."""
         history = await self.provide_chat_history(context)
-        marked = self._marked(context, _filtered(self._provide_output_filter, history))
+        marked = await self._marked(context, _filtered(self._provide_output_filter, history))
         self._history_given[context] = marked
         return [*marked, *context.request_messages]
 
-    def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:  # noqa: ARG002 - for those who remember
+    async def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:  # noqa: ARG002 - for those who remember
         return [message.with_source(self._source_mark) for message in history]
 
     async def provide_chat_history(self, context: InvokingContext) -> Sequence[ChatMessage]:  # noqa: ARG002 - for those who override

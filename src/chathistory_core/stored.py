@@ -206,10 +206,10 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         context.view = given.view
         return given.messages
 
-    def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    async def _marked(self, context: InvokingContext, history: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
         seen = self._seen.get(context)
         marking = Marking() if seen is None else self._conversations.marking(seen.conversation.key)
-        return marking.marked(history, self._source_mark)
+        return await marking.marked(history, self._source_mark)
 
     async def invoked_core(self, context: InvokedContext) -> None:
         """Store the run, or of one that failed what `on_failure` says, also while its task is being cancelled.

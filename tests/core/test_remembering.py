@@ -253,7 +253,7 @@ HISTORY = SourceAttribution(CHAT_HISTORY, "test")
 def test_of_a_history_that_grew_what_is_new_is_marked() -> None:
     history = [ChatMessage.user(str(number)) for number in range(3)]
     marking = Marking()
-    first = marking.marked(history, HISTORY)
+    first = asyncio.run(marking.marked(history, HISTORY))
     marked: list[str] = []
 
     class Seen(ChatMessage):
@@ -261,7 +261,7 @@ def test_of_a_history_that_grew_what_is_new_is_marked() -> None:
             marked.append(self.text)
             return super().with_source(source)
 
-    again = marking.marked([*history, Seen.user("3")], HISTORY)
+    again = asyncio.run(marking.marked([*history, Seen.user("3")], HISTORY))
     assert marked == ["3"]
     assert [message.source for message in again] == [HISTORY] * 4
     assert all(one is other for one, other in zip(first, again, strict=False))
@@ -272,7 +272,7 @@ def test_a_history_that_is_another_is_marked_anew() -> None:
     marking = Marking()
     for now in (history, history[1:], [ChatMessage.user("0"), *history[1:]], [], history):
         for mark in HISTORY, SourceAttribution(CHAT_HISTORY, "other"):
-            marked = marking.marked(now, mark)
+            marked = asyncio.run(marking.marked(now, mark))
             assert [message.without_source() for message in marked] == now
             assert [message.source for message in marked] == [mark] * len(now)
             assert all(message.text == given.text for message, given in zip(marked, now, strict=True))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import PrivateAttr, ValidationError
 
 from chathistory_core.messages import (
     CHAT_HISTORY,
@@ -297,6 +297,19 @@ def test_members_of_another_type_are_refused(wrong: dict[str, Any]) -> None:
 def test_extra_is_by_pointer_and_no_place_for_a_known_member(extra: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="no place for a member that the model has"):
         ChatMessage(role="user", extra=extra)
+
+
+class Own(ChatMessage):
+    """A message of a class of one's own, with something to itself."""
+
+    _own: str = PrivateAttr(default="mine")
+
+
+def test_a_class_of_ones_own_may_have_private_attributes() -> None:
+    message = Own.user("hello")
+    assert message.origin is None
+    assert message.with_source(MARK).source == MARK
+    assert message._own == "mine"
 
 
 def test_a_message_is_marked_once_and_the_same_again() -> None:

@@ -10,6 +10,7 @@ from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import Remembered
 from chathistory_core.errors import EpochChangedError
 from chathistory_core.messages import ChatMessage
+from chathistory_core.pauses import Pauses
 from chathistory_core.reading import read_on
 from chathistory_core.records import NO_REVISION, Conversation, Record, StoredRecord, Written
 
@@ -82,10 +83,18 @@ class Conversations:
     async def decode(self, key: str, records: Sequence[StoredRecord]) -> list[Sequence[ChatMessage]]:
         """What the codec makes of each record, unmarked; a note's group is the `Note` that it is."""
         known = self._remembered.known(key, records)
-        new = [record for record in records if record.position not in known]
-        for record, group in zip(new, await self._codec.decode(key, new), strict=True):
-            known[record.position] = group and [message.without_source() for message in group]
-            self._remembered.keep(key, record, known[record.position])
+        new = [record for record in records if record.position not in known] if known else records
+        made: list[Sequence[ChatMessage]] = []
+        groups = await self._codec.decode(key, new)
+        pauses = Pauses()
+        for record, group in zip(new, groups, strict=True):
+            if pauses.due:
+                await pauses.pause()
+            made.append(group and [message.without_source() for message in group])
+            self._remembered.keep(key, record, made[-1])
+        if not known:
+            return made
+        known.update(zip((record.position for record in new), made, strict=True))
         return [known[record.position] for record in records]
 
     async def read(self, key: str, *, limit: int | None = None) -> Loaded:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from chathistory_core.messages import ChatMessage, SourceAttribution
 from chathistory_core.messages.prefix import begins_with
+from chathistory_core.pauses import Pauses
 
 
 class Marking:
@@ -14,11 +15,14 @@ class Marking:
         self._history: Sequence[ChatMessage] = ()
         self._marked: Sequence[ChatMessage] = ()
 
-    def marked(self, history: Sequence[ChatMessage], mark: SourceAttribution) -> Sequence[ChatMessage]:
+    async def marked(self, history: Sequence[ChatMessage], mark: SourceAttribution) -> Sequence[ChatMessage]:
         """Each message with the mark; nobody changes the history from then on."""
-        if mark != self._mark or not begins_with(history, self._history):
-            self._marked = ()
-        new = history[len(self._marked) :]
-        self._mark, self._history = mark, history
-        self._marked = [*self._marked, *(message.with_source(mark) for message in new)]
-        return self._marked
+        known = self._marked if mark == self._mark and begins_with(history, self._history) else ()
+        marked = [*known]
+        pauses = Pauses()
+        for message in history[len(known) :]:
+            if pauses.due:
+                await pauses.pause()
+            marked.append(message.with_source(mark))
+        self._mark, self._history, self._marked = mark, history, marked
+        return marked

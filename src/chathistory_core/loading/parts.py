@@ -63,7 +63,8 @@ class Parts:
         """Those that stand before the run's turn where it is stored, and behind them what is still to be stored."""
         turn = None if turn_id is None else loaded.turn(turn_id)
         stop = len(loaded.groups) if turn is None else turn.start
-        return self.of([*shown(loaded.conversation.records, loaded.groups, turn_id, answered)[:stop], unsaved])
+        before = shown(loaded.conversation.records, loaded.groups, turn_id, answered)[:stop]
+        return self.of([*before, unsaved] if unsaved else before)
 
 
 def _places(groups: Sequence[Sequence[ChatMessage]]) -> Sequence[int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from chathistory_core.messages.frozen import JsonValue, Properties
+from chathistory_core.messages.json_members import JsonValue, Properties
 from chathistory_core.messages.value import Given, Value, with_type
 
 

@@ -14,7 +14,9 @@ from pydantic import AfterValidator, AliasPath, Field, PlainValidator, field_val
 from chathistory_core.messages.annotations import Annotations
 from chathistory_core.messages.data_uris import in_base64
 from chathistory_core.messages.extras import check_extra
-from chathistory_core.messages.frozen import FrozenDict, Json, JsonObject, JsonValue, Properties, freeze_object
+from chathistory_core.messages.frozen import FrozenDict, Json, freeze_object
+from chathistory_core.messages.json_members import JsonObject, JsonValue, Properties
+from chathistory_core.messages.late import Late, LateJson, late
 from chathistory_core.messages.media_types import media_type_of
 from chathistory_core.messages.times import Time
 from chathistory_core.messages.value import Given, Value
@@ -80,6 +82,7 @@ class ErrorContent(AIContent):
     details: str | None = None
 
 
+@late("arguments")
 class FunctionCallContent(AIContent):
     """A call of a function with an object of arguments, or with none.
 
@@ -98,7 +101,7 @@ class FunctionCallContent(AIContent):
     @model_validator(mode="after")
     def _read_arguments(self) -> Self:
         if self.arguments_text is not None:
-            arguments = _object_in(self.arguments_text)
+            arguments = Late(_object_in, self.arguments_text)
             if self.arguments is not None and self.arguments != arguments:
                 raise ValueError("`arguments` are not those of `arguments_text`: give one of them")
             self.__dict__["arguments"] = arguments
@@ -125,11 +128,12 @@ def _no_json(literal: str) -> NoReturn:
     raise ValueError(f"{literal} is no JSON")
 
 
+@late("result")
 class FunctionResultContent(AIContent):
     """What a function gave back: any JSON value."""
 
     type: Literal["functionResult"] = Field(default="functionResult", alias="$type")
-    result: JsonValue = None
+    result: LateJson = None
     call_id: str
 
 

@@ -1,12 +1,7 @@
 """JSON values that nobody can change: dicts and lists that `json`, `pickle` and `copy` take as what they are."""
 
-import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
-
-from pydantic import PlainValidator, ValidationInfo
-
-from chathistory_core.messages.source import ATTRIBUTION_KEY, SourceAttribution
+from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 """A JSON value. Tuples count as arrays."""
@@ -81,16 +76,28 @@ def _freeze(value: Any) -> Any:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value
+    if kind is dict:
+        return _freeze_dict(value)
     if isinstance(value, Mapping):
-        return FrozenDict({_key(key): _freeze(item) for key, item in value.items()})
+        return _freeze_dict({_key(key): item for key, item in value.items()})
     if isinstance(value, (list, tuple)):
-        return FrozenList([_freeze(item) for item in value])
+        return FrozenList([item if type(item) in _AS_THEY_ARE else _freeze(item) for item in value])
     if isinstance(value, str):
         return str.__str__(value)
     for scalar in (int, float):
         if isinstance(value, scalar):
             return scalar(value)
     raise ValueError(f"{kind.__name__} is no JSON value: convert it first")
+
+
+def _freeze_dict(value: dict[Any, Any]) -> FrozenDict[str, Any]:
+    frozen = FrozenDict(value)
+    for key, item in value.items():
+        if type(key) is not str:
+            return _freeze_dict({_key(key): item for key, item in value.items()})
+        if type(item) not in _AS_THEY_ARE:
+            dict.__setitem__(frozen, key, _freeze(item))  # nobody else holds it yet
+    return frozen
 
 
 def _key(key: object) -> str:
@@ -110,51 +117,3 @@ def freeze_object(value: object) -> "FrozenDict[str, Json]":
     if isinstance(frozen, FrozenDict):
         return frozen
     raise ValueError(f"a JSON object is wanted, not {type(value).__name__}")
-
-
-def _from_json(value: object, info: ValidationInfo) -> Json:
-    if info.mode == "json":
-        _finite(value)
-    return freeze(value)
-
-
-def _object_from_json(value: object, info: ValidationInfo) -> "FrozenDict[str, Json]":
-    if info.mode == "json":
-        _finite(value)
-    return freeze_object(value)
-
-
-def _finite(value: object) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("NaN and infinity are no JSON")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _finite(item)
-
-
-def _properties(value: object, info: ValidationInfo) -> "FrozenDict[str, Json]":
-    if info.mode == "json" and isinstance(value, dict) and any(key.startswith(RESERVED) for key in value):
-        raise ValueError(f"keys that begin with {RESERVED!r} are the format's own: read it with `chat_message.load`")
-    return _object_from_json(value, info)
-
-
-def _marked_properties(value: object, info: ValidationInfo) -> "FrozenDict[str, Any]":
-    mark = value.get(ATTRIBUTION_KEY) if isinstance(value, Mapping) else None
-    if not isinstance(mark, SourceAttribution):
-        return _properties(value, info)
-    unmarked = freeze_object({**cast("Mapping[str, Json]", value), ATTRIBUTION_KEY: None})
-    return FrozenDict({**unmarked, ATTRIBUTION_KEY: mark})
-
-
-RESERVED: Final = "chathistory."
-"""How the keys begin under which a format keeps what its JSON has no place for."""
-
-if TYPE_CHECKING:
-    JsonValue = Json
-    JsonObject = Mapping[str, Json]
-    Properties = Mapping[str, Json]
-    MarkedProperties = Mapping[str, Json]
-else:  # pydantic gets the validator alone: it would look into a recursive type
-    JsonValue = Annotated[Any, PlainValidator(_from_json)]
-    JsonObject = Annotated[Any, PlainValidator(_object_from_json)]
-    Properties = Annotated[Any, PlainValidator(_properties)]
-    MarkedProperties = Annotated[Any, PlainValidator(_marked_properties)]

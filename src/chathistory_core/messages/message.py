@@ -1,13 +1,14 @@
 """A message of a conversation."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, AliasPath, Field, PrivateAttr, field_validator
+from pydantic import AfterValidator, AliasPath, Field, field_validator
 
 from chathistory_core.messages.contents import Contents, FunctionResultContent, TextContent
 from chathistory_core.messages.extras import check_extra
-from chathistory_core.messages.frozen import FrozenDict, Json, JsonObject, MarkedProperties
+from chathistory_core.messages.frozen import FrozenDict, Json
+from chathistory_core.messages.json_members import JsonObject, MarkedProperties
 from chathistory_core.messages.origin import Origin
 from chathistory_core.messages.source import ATTRIBUTION_KEY, SourceAttribution
 from chathistory_core.messages.times import Time
@@ -33,6 +34,16 @@ class ChatRole(str):
         return hash(self.lower())
 
 
+class _Roles(dict[str, ChatRole]):
+    """Roles by their text: thousands of messages share the usual ones."""
+
+    def __missing__(self, text: str) -> ChatRole:
+        return ChatRole(text)
+
+
+_ROLES: Final = _Roles({role: ChatRole(role) for role in ("assistant", "system", "tool", "user")})
+
+
 def _author(name: str | None) -> str | None:
     return None if name is None or is_blank(name) else name
 
@@ -46,13 +57,12 @@ class ChatMessage(Value):
 
     author_name: Annotated[str | None, AfterValidator(_author)] = None
     created_at: Time | None = None
-    role: Annotated[str, AfterValidator(ChatRole)]
+    role: Annotated[str, AfterValidator(_ROLES.__getitem__)]
     contents: Contents = ()
     message_id: str | None = None
     additional_properties: MarkedProperties | None = None
     extra: JsonObject = Field(default=FrozenDict(), validation_alias=AliasPath("role", "$extra"))
     """Members of its JSON that .NET has no place for, by JSON pointer. (No JSON spells this member's own alias.)"""
-    _origin: Origin | None = PrivateAttr(default=None)
 
     @field_validator("extra")
     @classmethod
@@ -88,13 +98,13 @@ class ChatMessage(Value):
     def origin(self) -> Origin | None:
         """What it was made of; None once it was changed. Takes no part in `==`."""
         private = self.__pydantic_private__  # not through pydantic, which looks it up by name
-        return None if private is None else private["_origin"]
+        return None if private is None else private.get("_origin")
 
     def with_origin(self, origin: Origin | None) -> Self:
         """The message, made of this."""
         return self._twin(self.additional_properties, origin)
 
-    def _made_of(self, origin: Origin) -> Self:
+    def _made_of(self, origin: Origin | None) -> Self:
         """The message itself, which nobody else holds yet, with this origin."""
         object.__setattr__(self, "__pydantic_private__", {"_origin": origin})
         return self
@@ -107,7 +117,7 @@ class ChatMessage(Value):
 
     def with_source(self, source: SourceAttribution) -> Self:
         """The message with this mark; itself where it has it. Its origin stays, for marks are not stored."""
-        private: dict[str, Any] = self.__pydantic_private__ or {}
+        private: dict[str, Any] = self.__pydantic_private__ or self._made_of(None).__pydantic_private__ or {}
         last: tuple[SourceAttribution, Self] | None = private.get(_MARKED)
         if last is not None and (last[0] is source or last[0] == source):
             return last[1]
@@ -124,7 +134,7 @@ class ChatMessage(Value):
         if properties is None or ATTRIBUTION_KEY not in properties:
             return self
         rest = {key: value for key, value in properties.items() if key != ATTRIBUTION_KEY}
-        return self._twin(FrozenDict(rest) if rest else None, self._origin)
+        return self._twin(FrozenDict(rest) if rest else None, self.origin)
 
     def __getstate__(self) -> dict[Any, Any]:
         """The message without the marked copy that it remembers."""

@@ -1,6 +1,6 @@
 """What all parts of a message share: frozen, camelCase in JSON, and a `repr` that shows no content."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
@@ -44,6 +44,9 @@ class Value(BaseModel):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         return self
+
+    def __iter__(self) -> Generator[tuple[str, Any], None, None]:  # noqa: PYI058 - as pydantic declares it
+        return ((name, getattr(self, name)) for name in self.__dict__)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__

@@ -69,11 +69,20 @@ _decoder: Final = json.JSONDecoder(parse_constant=_refuse)
 
 def depth(value: object) -> int:
     """How many arrays and objects are in one another; 0 for a scalar."""
-    if isinstance(value, dict):
-        return 1 + max(map(depth, value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max(map(depth, value), default=0)
-    return 0
+    levels = 0
+    level = [value] if isinstance(value, (dict, list)) else []
+    while level:
+        levels += 1
+        level = [
+            item
+            for each in level
+            for item in (each.values() if isinstance(each, dict) else each)
+            if type(item) not in _SCALARS and isinstance(item, (dict, list))
+        ]
+    return levels
+
+
+_SCALARS: Final = frozenset({type(None), bool, int, float, str})
 
 
 def flaw(value: object) -> tuple[list[str | int], str] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import Enum, auto
+from functools import cache
 from typing import Final, NamedTuple
 
 from chathistory_core.messages import (
@@ -228,6 +229,7 @@ BY_NAME: Final = {model: {folded(member.name): member for member in members} for
 NAMES: Final = frozenset(member.name for members in MEMBERS.values() for member in members)
 
 
-def model_of(value: Value) -> type[Value]:
-    """The class of the table that a value is of, for a class of one's own too."""
-    return next(model for model in type(value).__mro__ if model in MEMBERS)
+@cache
+def model_of(kind: type[Value]) -> type[Value]:
+    """The class of the table that values of a class are of, for a class of one's own too."""
+    return next(model for model in kind.__mro__ if model in MEMBERS)

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 from chathistory_core.formats.chat_message.json_text import depth, flaw, text_of, value_in
 from chathistory_core.formats.chat_message.members import NAMES
 from chathistory_core.messages.extras import folded, pointer, steps
-from chathistory_core.messages.frozen import RESERVED
+from chathistory_core.messages.json_members import RESERVED
 
 EXTRA: Final = f"{RESERVED}extra"
 """The additional property that holds the extras of a content or message, as JSON text."""
@@ -47,9 +47,9 @@ class UnreadableError(ValueError):
     """The JSON is not what stands there; the text names the member and shows no value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Place:
-    """Where an object stands that is written or read."""
+    """Where an object stands that is written or read. It never changes; to be frozen would double what it costs."""
 
     level: int
     limit: int

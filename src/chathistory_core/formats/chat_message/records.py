@@ -1,5 +1,6 @@
 """The format's side of the codec: a message as the payload of a record, and back."""
 
+from functools import partial
 from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,12 +17,17 @@ from chathistory_core.formats.chat_message.places import (
 from chathistory_core.formats.chat_message.reading import read_message
 from chathistory_core.formats.chat_message.writing import write_message
 from chathistory_core.messages import ChatMessage, Origin
+from chathistory_core.messages.json_members import Made
+from chathistory_core.messages.late import PutOff
 from chathistory_core.messages.white_space import is_blank
 
 name: Final = "chat-message"
 
-_CANONICAL: Final = TypeAdapter(ChatMessage).validator
+_read: Final = partial(TypeAdapter(ChatMessage).validator.validate_json, by_alias=True, by_name=False)
 """Reads what we and .NET write, and nothing that `read_message` would read otherwise."""
+
+_read_late: Final = partial(_read, strict=True)
+"""The same, but puts off what `PutOff` says."""
 
 
 def decode(payload: bytes) -> tuple[ChatMessage, ...]:
@@ -40,11 +46,23 @@ def read_payload(payload: bytes) -> ChatMessage:
 
 
 def _read_canonical(payload: bytes) -> ChatMessage | None:
+    values = PutOff()
     try:
-        message: ChatMessage = _CANONICAL.validate_json(payload, strict=True, by_alias=True, by_name=False)
+        message: ChatMessage = _read_late(payload, context=values)
+        if values:
+            if b"NaN" in payload or b"Infinity" in payload:  # the parser takes them for numbers, but JSON has none such
+                message = _read(payload)
+            else:
+                values.make_all = partial(_values_in, payload)
     except ValidationError:  # raise nothing in here: its text names members
         return None
     return message
+
+
+def _values_in(payload: bytes) -> Made:
+    values = Made()
+    _read(payload, context=values)
+    return values
 
 
 def text_in(payload: bytes) -> str:

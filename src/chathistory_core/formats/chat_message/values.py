@@ -10,7 +10,7 @@ from chathistory_core.formats.chat_message.members import Kind, Member
 from chathistory_core.formats.chat_message.places import Object, Place, RefusedError, UnreadableError
 from chathistory_core.formats.chat_message.uris import is_uri
 from chathistory_core.messages.data_uris import is_data_uri
-from chathistory_core.messages.frozen import RESERVED
+from chathistory_core.messages.json_members import RESERVED
 from chathistory_core.messages.media_types import is_media_type
 from chathistory_core.messages.times import read_time
 from chathistory_core.messages.white_space import is_blank

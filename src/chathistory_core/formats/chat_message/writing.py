@@ -132,7 +132,7 @@ def _write_members(value: Value, place: Place) -> Object:
     whole = isinstance(value, (AIContent, ChatMessage))
     call = value if isinstance(value, FunctionCallContent) else None
     written: Object = {}
-    for member in MEMBERS[model_of(value)]:
+    for member in MEMBERS[model_of(type(value))]:
         given = getattr(value, member.field)
         if given is None or (whole and member.kind is Kind.PROPERTIES):
             continue

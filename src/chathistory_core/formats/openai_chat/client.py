@@ -21,7 +21,7 @@ def decode(payload: bytes) -> tuple[ChatMessage, ...]:
         DecodeError: it is no such object.
     """
     value, _ = parse(payload, 0)
-    return (read(value, 0).with_origin(Origin(NAME, payload)),)
+    return (read(value, 0)._made_of(Origin(NAME, payload)),)  # noqa: SLF001 - a copy costs time
 
 
 def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
@@ -35,7 +35,10 @@ def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
         DecodeError: there is no message in it.
         EncodeError: it holds what no record can: a value that is not JSON, a lone surrogate, more than 200 levels.
     """
-    return [read(value, index).with_origin(Origin(NAME, payload)) for index, (value, payload) in enumerate(take(given))]
+    return [
+        read(value, index)._made_of(Origin(NAME, payload))  # noqa: SLF001 - as above
+        for index, (value, payload) in enumerate(take(given))
+    ]
 
 
 def load_chunks(chunks: Sequence[Given]) -> list[ChatMessage]:
