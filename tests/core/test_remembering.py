@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sqlite3
+import tracemalloc
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from random import Random
 from typing import Self
 from weakref import ref
 
+import pytest
 from tests.passing import Passing
 
 from chathistory_core import (
@@ -26,8 +28,8 @@ from chathistory_core import (
     TurnConflictError,
 )
 from chathistory_core.conversations.marking import Marking
-from chathistory_core.conversations.remembering import OVERHEAD, Remembered
-from chathistory_core.messages import CHAT_HISTORY, SourceAttribution
+from chathistory_core.conversations.remembering import Remembered, size_of
+from chathistory_core.messages import CHAT_HISTORY, FunctionCallContent, SourceAttribution
 from chathistory_memory import MemoryBackend
 from chathistory_sqlite import SQLiteBackend
 
@@ -95,7 +97,7 @@ def test_a_record_is_the_same_only_to_the_last_byte() -> None:
 
 
 def test_the_conversations_that_were_longest_not_asked_for_make_room() -> None:
-    remembered = Remembered(most_bytes=2 * OVERHEAD + 10)
+    remembered = Remembered(most_bytes=2 * size_of(record(1, b"12345")))
     for key in ("a", "b"):
         remembered.keep(key, record(1, b"12345"), ())
     assert remembered.known("a", [record(1, b"12345")])
@@ -104,7 +106,7 @@ def test_the_conversations_that_were_longest_not_asked_for_make_room() -> None:
 
 
 def test_a_conversation_that_is_too_large_is_remembered_in_part() -> None:
-    remembered = Remembered(most_bytes=2 * OVERHEAD + 10)
+    remembered = Remembered(most_bytes=2 * size_of(record(1, b"12345")))
     for position in range(1, 5):
         remembered.keep("a", record(position, b"1234"), ())
     assert list(remembered.known("a", [record(position, b"1234") for position in range(1, 5)])) == [1, 2]
@@ -214,7 +216,7 @@ def test_what_is_cleared_while_it_is_being_read_is_not_remembered() -> None:
 
 
 def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
-    remembered = Remembered(3 * (OVERHEAD + 1))
+    remembered = Remembered(3 * size_of(record(1)))
     for key in "a", "b":
         for position in 1, 2:
             remembered.keep(key, record(position), ())
@@ -292,3 +294,40 @@ def test_what_a_run_was_given_is_not_stored_again_wherever_it_stands() -> None:
             assert await said(history, session) == ["Hi", "0", "Hi", "1", "Hi", "2", "Hi", "Hi", "3"]
 
     asyncio.run(run())
+
+
+CALL = FunctionCallContent(
+    call_id="c", name="find_trains", arguments={"to": "Köln", "after": "18:30", "classes": [1, 2]}
+)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ChatMessage.user("Hi"),
+        ChatMessage.assistant("Certainly. " * 1_000),
+        ChatMessage(role="assistant", contents=[CALL]),
+        ChatMessage.tool("c", [{"leaves": "18:30", "platform": number, "late": [True, None]} for number in range(50)]),
+    ],
+    ids=["short", "long", "call", "result"],
+)
+def test_what_is_remembered_takes_about_as_much_as_is_counted(message: ChatMessage) -> None:
+    async def run() -> float:
+        async with MemoryBackend() as backend:
+            writer = StoredChatHistoryProvider(backend)
+            session = writer.session("ann")
+            await writer.set_messages(session, [message] * 200)
+            records = (await backend.get("ann")).records
+            history = StoredChatHistoryProvider(backend)
+            gc.collect()
+            tracemalloc.start()
+            try:
+                for given in await history.invoking(InvokingContext(None, session, [])):
+                    given.model_dump()  # makes what is made late
+                gc.collect()
+                taken = tracemalloc.get_traced_memory()[0] + sum(len(each.payload) for each in records)
+            finally:
+                tracemalloc.stop()
+            return taken / sum(map(size_of, records))
+
+    assert 0.6 < asyncio.run(run()) < 1.4

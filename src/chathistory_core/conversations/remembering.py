@@ -8,11 +8,8 @@ from chathistory_core.conversations.marking import Marking
 from chathistory_core.messages import ChatMessage
 from chathistory_core.records import Conversation, StoredRecord
 
-MAX_REMEMBERED_BYTES = 128 * 1024 * 1024
-"""What is remembered of all conversations together: some 18,000 short messages."""
-
-OVERHEAD = 7 * 1024
-"""What the objects made of a short record take beside its payload, measured."""
+MAX_REMEMBERED_BYTES = 64 * 1024 * 1024
+"""What is remembered of all conversations together: some 11,000 messages of conversations with tools."""
 
 
 class Whole(NamedTuple):
@@ -54,7 +51,7 @@ class Remembered:
         remembered = self._conversations.get(key, {})
         if len(remembered) > len(records):
             for position in remembered.keys() - {record.position for record in records}:
-                self._bytes -= _size(remembered.pop(position)[0])
+                self._bytes -= size_of(remembered.pop(position)[0])
         if records and conversation.record_count == len(records) == len(remembered):
             before = self._whole.get(key)
             self._whole[key] = Whole(conversation, made, Marking() if before is None else before.marking)
@@ -77,14 +74,14 @@ class Remembered:
     def keep(self, key: str, record: StoredRecord, made: Sequence[ChatMessage]) -> None:
         """Remember what was made of the record, where there is room for it beside the rest of its conversation."""
         before = self._conversations.get(key, {}).pop(record.position, None)
-        self._bytes -= 0 if before is None else _size(before[0])
-        while self._conversations and self._bytes + _size(record) > self._most_bytes:
+        self._bytes -= 0 if before is None else size_of(before[0])
+        while self._conversations and self._bytes + size_of(record) > self._most_bytes:
             oldest = next(iter(self._conversations))
             if oldest == key:
                 break
             self._drop(oldest)
-        if self._bytes + _size(record) <= self._most_bytes:
-            self._bytes += _size(record)
+        if self._bytes + size_of(record) <= self._most_bytes:
+            self._bytes += size_of(record)
             self._conversations.setdefault(key, {})[record.position] = (record, made)
 
     def forget(self, key: str) -> None:
@@ -94,8 +91,14 @@ class Remembered:
 
     def _drop(self, key: str) -> None:
         self._whole.pop(key, None)
-        self._bytes -= sum(_size(record) for record, _ in self._conversations.pop(key, {}).values())
+        self._bytes -= sum(size_of(record) for record, _ in self._conversations.pop(key, {}).values())
 
 
-def _size(record: StoredRecord) -> int:
-    return OVERHEAD + len(record.payload)
+def size_of(record: StoredRecord) -> int:
+    """About how many bytes the record takes with all that is made of it, as measured on messages of many shapes.
+
+    That is 2,200 for the record, its message and its marked copy, the payload and the text in it, and 30 for each quote
+    and comma, of which there are more the more values JSON holds.
+    """
+    payload = record.payload
+    return 2_200 + 2 * len(payload) + 30 * (payload.count(b'"') + payload.count(b","))
