@@ -1,4 +1,4 @@
-"""What a checkout can do: `python3 dev.py demo`, `test`, `check`, `docs`, `dist`.
+"""What a checkout can do: `python3 dev.py demo`, `test`, `check`, `docs`, `dist`, `benchmark`.
 
 Needs Python 3.11 or newer with `venv` and pip, nothing else: it puts uv into `.bootstrap/` and the project's
 environment, exactly as locked, into `.venv/`. Words behind the command go to what it runs:
@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "run the linter, the formatter, the type checker and the import rules",
     "docs": "build the documentation into docs/_build/; a warning is an error",
     "dist": "build wheels and source distributions into dist/",
+    "benchmark": "measure everything beside floors and other libraries, for the page in docs/explanation/",
     "sync": "set up the environment and do nothing more",
 }
 
@@ -65,7 +66,7 @@ def main() -> None:
     if command not in COMMANDS:
         print("usage: python3 dev.py COMMAND [ARGUMENT…]\n", file=sys.stderr)
         for name, what in COMMANDS.items():
-            print(f"  {name:<6} {what}", file=sys.stderr)
+            print(f"  {name:<9} {what}", file=sys.stderr)
         sys.exit(0 if command in {"help", "-h", "--help"} else 2)
     if sys.version_info < (3, 11):
         sys.exit(f"dev.py: Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
@@ -90,6 +91,8 @@ def main() -> None:
     elif command == "docs":
         strict = ("--fail-on-warning", "--nitpicky", "--fresh-env", "--quiet")
         run(python, "-m", "sphinx", *strict, "-d", "docs/_build/doctrees", "docs", "docs/_build/html", *rest)
+    elif command == "benchmark":
+        run(python, "-m", "benchmarks", *rest)
 
 
 if __name__ == "__main__":

