@@ -206,7 +206,11 @@ class ChatHistoryProvider:
         """Take the end of a run."""
         if not isinstance(context, InvokedContext):
             raise TypeError(f"`invoked` takes an InvokedContext, not {type(context).__name__}")
-        await self.invoked_core(context)
+        try:
+            await self.invoked_core(context)
+        finally:
+            if context.invoking is not None:  # a run that waits to be stored is not to hold all that it was given
+                self._history_given.pop(context.invoking, None)
 
     async def invoked_core(self, context: InvokedContext) -> None:
         """What `invoked` does: nothing of a run that failed, else store what the filters leave."""

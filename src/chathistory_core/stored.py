@@ -216,6 +216,8 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
 
         An error of storing a run that failed is in the log alone: why it failed is what is to be seen.
         """
+        if context.invoking is not None:
+            self._loaded.pop(context.invoking, None)  # it was for who asks whether the turn is stored
         if context.response_messages is None:
             try:
                 await self._store_failure(context)

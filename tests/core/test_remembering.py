@@ -4,19 +4,20 @@ import asyncio
 import gc
 import sqlite3
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from typing import Self
+from typing import Self, TypeVar
 from weakref import ref
 
 import pytest
-from tests.passing import Passing
+from tests.passing import Call, Passing
 
 from chathistory_core import (
     AgentSession,
+    BackendUnavailableError,
     ChatHistoryBackend,
     ChatMessage,
     Conversation,
@@ -26,6 +27,7 @@ from chathistory_core import (
     StoredChatHistoryProvider,
     StoredRecord,
     TurnConflictError,
+    Window,
 )
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import Remembered, size_of
@@ -34,6 +36,8 @@ from chathistory_memory import MemoryBackend
 from chathistory_sqlite import SQLiteBackend
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+T = TypeVar("T")
 
 
 class Counting(MessageCodec):
@@ -190,7 +194,8 @@ def test_what_others_do_meanwhile_is_seen(tmp_path: Path) -> None:
         asyncio.run(run(seed))
 
 
-def test_what_is_cleared_while_it_is_being_read_is_not_remembered() -> None:
+@pytest.mark.parametrize("window", [None, Window(messages=50)])
+def test_what_is_cleared_while_it_is_being_read_is_not_remembered(window: Window | None) -> None:
     async def run() -> None:
         async with MemoryBackend() as backend:
             history = StoredChatHistoryProvider(backend)
@@ -206,11 +211,36 @@ def test_what_is_cleared_while_it_is_being_read_is_not_remembered() -> None:
                     return groups
 
             messages: list[ref[ChatMessage]] = []
-            reading = StoredChatHistoryProvider(backend, codec=Clearing())
-            await reading.messages(session)
+            reading = StoredChatHistoryProvider(backend, codec=Clearing(), window=window)
+            await reading.invoking(InvokingContext(None, session, []))
             gc.collect()
-            assert len(messages) == 200
+            assert len(messages) >= 50
             assert not any(message() for message in messages)
+
+    asyncio.run(run())
+
+
+def test_what_is_read_while_another_conversation_is_cleared_is_remembered() -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            store = Watched(backend)
+            history = StoredChatHistoryProvider(store)
+            ann, bob = history.session("ann"), history.session("bob")
+            for session in ann, bob:
+                await history.set_messages(session, [ChatMessage.user("Hi")] * 200)
+
+            class Clearing(MessageCodec):
+                async def decode(self, key: str, records: Sequence[StoredRecord]) -> Sequence[Sequence[ChatMessage]]:
+                    groups = await super().decode(key, records)
+                    if records:
+                        await reading.clear(bob)
+                    return groups
+
+            reading = StoredChatHistoryProvider(store, codec=Clearing())
+            await reading.messages(ann)
+            store.read.clear()
+            await reading.messages(ann)
+            assert store.read == [1]
 
     asyncio.run(run())
 
@@ -225,11 +255,12 @@ def test_where_there_is_no_room_for_all_the_newest_is_remembered() -> None:
         assert (whole := remembered.whole(key)) is not None
         assert whole[:2] == (found, [(), ()])
     assert remembered.whole("a") is None
-    assert remembered.forgotten == 0
     remembered.hold(Conversation("b", "s", "e", 1, WHEN, WHEN, (record(2),)), [()])
     assert remembered.known("b", [record(1), record(2)]) == {2: ()}
     remembered.hold(Conversation("b", "s", "e", 3, WHEN, WHEN, (record(2), record(3), record(4))), [(), (), ()])
     assert remembered.whole("b") is None
+    remembered.hold(Conversation("b", "s", "f", 1, WHEN, WHEN, (record(5),)), [()])
+    assert remembered.whole("b") is None  # as many are remembered, but of those that were there before
 
 
 def test_nothing_is_remembered_where_nothing_may_be() -> None:
@@ -280,6 +311,13 @@ def test_a_history_that_is_another_is_marked_anew() -> None:
             assert all(message.text == given.text for message, given in zip(marked, now, strict=True))
 
 
+def test_a_history_that_its_owner_changed_is_marked_as_it_is_now() -> None:
+    history, marking = [ChatMessage.user("0"), ChatMessage.user("1")], Marking()
+    asyncio.run(marking.marked(history, HISTORY))
+    history[0] = ChatMessage.user("changed")
+    assert [message.text for message in asyncio.run(marking.marked(history, HISTORY))] == ["changed", "1"]
+
+
 def test_what_a_run_was_given_is_not_stored_again_wherever_it_stands() -> None:
     async def run() -> None:
         async with MemoryBackend() as backend:
@@ -292,6 +330,36 @@ def test_what_a_run_was_given_is_not_stored_again_wherever_it_stands() -> None:
                 answer = [ChatMessage.assistant(str(number))]
                 await history.invoked(InvokedContext.succeeded(None, session, given, answer, invoking=began))
             assert await said(history, session) == ["Hi", "0", "Hi", "1", "Hi", "2", "Hi", "Hi", "3"]
+
+    asyncio.run(run())
+
+
+class Down(Passing):
+    """A store that takes nothing."""
+
+    async def around(self, call: Call, go_on: Callable[[], Awaitable[T]]) -> T:
+        if call.operation == "append":
+            raise BackendUnavailableError("down")
+        return await go_on()
+
+
+@pytest.mark.parametrize("turn_id", [None, "turn"])
+def test_a_run_that_waits_holds_nothing_of_the_history_that_it_was_given(turn_id: str | None) -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            session = StoredChatHistoryProvider(backend).session("ann")
+            await StoredChatHistoryProvider(backend).set_messages(session, [ChatMessage.user("Hi")])
+            history = StoredChatHistoryProvider(Down(backend), on_save_error="outbox", max_remembered_bytes=0)
+            began = InvokingContext(None, session, [ChatMessage.user("And?")], turn_id=turn_id)
+            given = await history.invoking(began)
+            message = ref(given[0])
+            await history.invoked(
+                InvokedContext.succeeded(None, session, given, [ChatMessage.assistant("ok")], invoking=began)
+            )
+            del given, began
+            gc.collect()
+            assert [len(waiting.request_messages) for waiting in history.unsaved] == [1]
+            assert message() is None
 
     asyncio.run(run())
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import sys
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
@@ -107,6 +108,40 @@ def test_what_nobody_asked_for_yet_is_as_what_was_given(
     assert same(content(json_value), other)
     assert same(content(json_value), content(json_value))
     assert content(json_value) != other.model_copy(update={"call_id": "d"})
+
+
+@pytest.mark.parametrize(("text", "arguments"), [('{"a": [1]}', {"a": [1]}), ("[1]", None)])
+def test_arguments_that_nobody_asked_for_yet_are_in_its_json(text: str, arguments: Any) -> None:
+    asked_for, one, other, another = (FunctionCallContent(name="f", call_id="c", arguments_text=text) for _ in range(4))
+    assert asked_for.arguments == arguments
+    assert one.model_dump() == asked_for.model_dump()
+    assert other.model_dump_json(exclude_none=True) == asked_for.model_dump_json(exclude_none=True)
+    messages = TypeAdapter(list[ChatMessage])
+    in_a_list, wanted = ([ChatMessage(role="assistant", contents=[each])] for each in (another, asked_for))
+    assert messages.dump_json(in_a_list) == messages.dump_json(wanted)
+
+
+def with_little_stack(job: Callable[[], Any]) -> Any:
+    """What the job gives where some 150 frames are left."""
+
+    def down(frames: int) -> Any:
+        return job() if frames == 0 else down(frames - 1)
+
+    frame, used = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, used = frame.f_back, used + 1
+    return down(sys.getrecursionlimit() - used - 150)
+
+
+@pytest.mark.parametrize("kind", ["result", "arguments"])
+def test_what_the_stack_has_no_room_for_is_made_where_it_has(kind: str) -> None:
+    levels = 150
+    text = '{"a":' * levels + '"}"' + "}" * levels
+    call_of_text = FunctionCallContent(name="f", call_id="c", arguments_text=text)
+    one = call_of_text if kind == "arguments" else content(result(json.loads(text)))
+    with pytest.raises(RecursionError):
+        with_little_stack(lambda: getattr(one, kind))
+    assert json.dumps(getattr(one, kind), separators=(",", ":")) == text
 
 
 def test_a_pickled_content_holds_nothing_of_its_message() -> None:

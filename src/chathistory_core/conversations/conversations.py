@@ -7,7 +7,7 @@ from typing import NamedTuple, overload
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.codec import Codec
 from chathistory_core.conversations.marking import Marking
-from chathistory_core.conversations.remembering import Remembered
+from chathistory_core.conversations.remembering import Reading, Remembered
 from chathistory_core.errors import EpochChangedError
 from chathistory_core.messages import ChatMessage
 from chathistory_core.pauses import Pauses
@@ -80,7 +80,13 @@ class Conversations:
         """What the codec makes of the messages, unmarked."""
         return await self._codec.encode(key, [message.without_source() for message in messages])
 
-    async def decode(self, key: str, records: Sequence[StoredRecord]) -> list[Sequence[ChatMessage]]:
+    def reading(self, key: str) -> Reading:
+        """Begun before the backend is asked for records, and given to `decode` for them to be remembered."""
+        return self._remembered.reading(key)
+
+    async def decode(
+        self, key: str, records: Sequence[StoredRecord], *, reading: Reading | None = None
+    ) -> list[Sequence[ChatMessage]]:
         """What the codec makes of each record, unmarked; a note's group is the `Note` that it is."""
         known = self._remembered.known(key, records)
         new = [record for record in records if record.position not in known] if known else records
@@ -91,7 +97,8 @@ class Conversations:
             if pauses.due:
                 await pauses.pause()
             made.append(group and [message.without_source() for message in group])
-            self._remembered.keep(key, record, made[-1])
+            if reading is not None and not reading.over:
+                self._remembered.keep(key, record, made[-1])
         if not known:
             return made
         known.update(zip((record.position for record in new), made, strict=True))
@@ -102,7 +109,7 @@ class Conversations:
 
         The store says whether what was read before is still there; if not, all of it is read.
         """
-        forgotten = self._remembered.forgotten
+        reading = self.reading(key)
         known = self._remembered.whole(key) if limit is None else None
         if known is not None:
             held, made = known.conversation, known.groups
@@ -111,13 +118,11 @@ class Conversations:
                 self.forget(key)
                 return await self.read(key)
             conversation = newer._replace(records=(*held.records, *newer.records))
-            groups = [*made, *await self.decode(key, newer.records)]
+            groups = [*made, *await self.decode(key, newer.records, reading=reading)]
         else:
             conversation = await self.backend.get(key, limit=limit)
-            groups = await self.decode(key, conversation.records)
-        if self._remembered.forgotten != forgotten:
-            self.forget(key)  # it may have been cleared meanwhile, and what is cleared is not kept here either
-        elif limit is None:
+            groups = await self.decode(key, conversation.records, reading=reading)
+        if limit is None and not reading.over:
             self._remembered.hold(conversation, groups)
         return Loaded(conversation, groups)
 

@@ -16,7 +16,8 @@ class Marking:
         self._marked: Sequence[ChatMessage] = ()
 
     async def marked(self, history: Sequence[ChatMessage], mark: SourceAttribution) -> Sequence[ChatMessage]:
-        """Each message with the mark; nobody changes the history from then on."""
+        """Each message with the mark."""
+        history = tuple(history)  # whoever gave it may change it
         known = self._marked if mark == self._mark and begins_with(history, self._history) else ()
         marked = [*known]
         pauses = Pauses()

@@ -17,6 +17,7 @@ class Pages:
     def __init__(self, conversations: Conversations, key: str, *, max_bytes: int | None = None) -> None:
         self._conversations = conversations
         self._key = key
+        self._reading = conversations.reading(key)
         self._max_bytes = max_bytes
         self._bytes = 0
         self._head: Conversation | None = None
@@ -65,7 +66,7 @@ class Pages:
             raise EpochChangedError(self._key)
         self._bytes += sum(len(record.payload) for record in page.records)
         check_bytes(self._key, self._bytes, self._max_bytes)
-        return await self._conversations.decode(self._key, page.records)
+        return await self._conversations.decode(self._key, page.records, reading=self._reading)
 
 
 def check_bytes(key: str, count: int, most: int | None) -> None:

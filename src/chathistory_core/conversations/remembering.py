@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
+from weakref import WeakSet
 
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.messages import ChatMessage
@@ -23,6 +24,16 @@ class Whole(NamedTuple):
         return f"<Whole, {self.conversation!r}>"
 
 
+class Reading:
+    """A conversation that is being read: nothing of it is remembered any more once it is `over`."""
+
+    __slots__ = ("__weakref__", "key", "over")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.over = False
+
+
 class Remembered:
     """Records and what was made of each, by conversation: a copy, never the truth.
 
@@ -38,8 +49,13 @@ class Remembered:
         self._bytes = 0
         self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
         self._whole = dict[str, Whole]()
-        self.forgotten = 0
-        """How often `forget` was called: what is being read meanwhile may be what was taken away."""
+        self._readings = WeakSet[Reading]()
+
+    def reading(self, key: str) -> Reading:
+        """A reading that begins now: it is over when the conversation is forgotten, for it may read what is gone."""
+        reading = Reading(key)
+        self._readings.add(reading)
+        return reading
 
     def whole(self, key: str) -> Whole | None:
         """The conversation as it was when it was read whole, where all of it is remembered."""
@@ -52,8 +68,12 @@ class Remembered:
         if len(remembered) > len(records):
             for position in remembered.keys() - {record.position for record in records}:
                 self._bytes -= size_of(remembered.pop(position)[0])
-        if records and conversation.record_count == len(records) == len(remembered):
-            before = self._whole.get(key)
+        before = self._whole.get(key)
+        if (
+            records
+            and conversation.record_count == len(records) == len(remembered)
+            and (before is not None or all(record.position in remembered for record in records))
+        ):
             self._whole[key] = Whole(conversation, made, Marking() if before is None else before.marking)
         else:
             self._whole.pop(key, None)
@@ -86,7 +106,8 @@ class Remembered:
 
     def forget(self, key: str) -> None:
         """Forget the conversation, for records of it were taken away."""
-        self.forgotten += 1
+        for reading in self._readings:
+            reading.over = reading.over or reading.key == key
         self._drop(key)
 
     def _drop(self, key: str) -> None:

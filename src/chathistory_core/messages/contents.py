@@ -5,18 +5,26 @@ of `AIContent`. The models take every value of a member's JSON kind; what of it 
 carry.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, get_args
 
-from pydantic import AfterValidator, AliasPath, Field, PlainValidator, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    Field,
+    PlainValidator,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from chathistory_core.messages.annotations import Annotations
+from chathistory_core.messages.argument_text import object_in
 from chathistory_core.messages.data_uris import in_base64
 from chathistory_core.messages.extras import check_extra
 from chathistory_core.messages.frozen import FrozenDict, Json, freeze_object
 from chathistory_core.messages.json_members import JsonObject, JsonValue, Properties
-from chathistory_core.messages.late import Late, LateJson, late
+from chathistory_core.messages.late import Late, LateJson, late, made_first
 from chathistory_core.messages.media_types import media_type_of
 from chathistory_core.messages.times import Time
 from chathistory_core.messages.value import Given, Value
@@ -98,10 +106,12 @@ class FunctionCallContent(AIContent):
     call_id: str
     arguments_text: str | None = Field(default=None, validation_alias=AliasPath("name", "$text"))
 
+    _serialize = model_serializer(mode="wrap")(made_first)
+
     @model_validator(mode="after")
     def _read_arguments(self) -> Self:
         if self.arguments_text is not None:
-            arguments = Late(_object_in, self.arguments_text)
+            arguments = Late(object_in, self.arguments_text)
             if self.arguments is not None and self.arguments != arguments:
                 raise ValueError("`arguments` are not those of `arguments_text`: give one of them")
             self.__dict__["arguments"] = arguments
@@ -116,18 +126,6 @@ class FunctionCallContent(AIContent):
         return super().model_copy(update=update, deep=deep)
 
 
-def _object_in(text: str) -> FrozenDict[str, Json] | None:
-    try:
-        value = json.loads(text, parse_constant=_no_json)
-        return freeze_object(value) if isinstance(value, dict) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def _no_json(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is no JSON")
-
-
 @late("result")
 class FunctionResultContent(AIContent):
     """What a function gave back: any JSON value."""
@@ -135,6 +133,8 @@ class FunctionResultContent(AIContent):
     type: Literal["functionResult"] = Field(default="functionResult", alias="$type")
     result: LateJson = None
     call_id: str
+
+    _serialize = model_serializer(mode="wrap")(made_first)
 
 
 def _counts(value: object) -> FrozenDict[str, Json]:

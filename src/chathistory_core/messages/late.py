@@ -6,11 +6,14 @@ The results of tools are most of what there is to make of a history, and the few
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
-from pydantic import GetCoreSchemaHandler, PlainValidator, SerializerFunctionWrapHandler, ValidationInfo
+from pydantic import GetCoreSchemaHandler, PlainValidator, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
 from chathistory_core.messages.frozen import CHANGED, Json
 from chathistory_core.messages.json_members import Made, value_from_json
+
+NO_STACK = "a value nested so deep cannot be made here: too little is left of Python's stack"
+"""What is said where making a value late takes more levels than there are."""
 
 
 class Late:
@@ -64,7 +67,7 @@ Model = TypeVar("Model", bound=type)
 
 
 def late(*names: str) -> Callable[[Model], Model]:
-    """Of a model: these members may hold a `Late`."""
+    """Of a model that serializes as `made_first` does: these members may hold a `Late`."""
 
     def with_late_members(model: Model) -> Model:
         for name in names:
@@ -72,6 +75,14 @@ def late(*names: str) -> Callable[[Model], Model]:
         return model
 
     return with_late_members
+
+
+def made_first(self, handler):  # type: ignore[no-untyped-def] # pydantic would say in the JSON schema what it returns
+    """A model's serializer in `wrap` mode: pydantic finds made what was late, `exclude_none` too."""
+    for name, value in self.__dict__.items():
+        if type(value) is Late:
+            getattr(self, name)
+    return handler(self)
 
 
 class PutOff(Made):
@@ -103,13 +114,13 @@ class _MayBeLate:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         now = handler(source)
         an_object = core_schema.typed_dict_schema({}, extra_behavior="ignore")  # makes nothing of the members
-        checked = core_schema.union_schema([an_object, core_schema.list_schema(an_object)], mode="left_to_right")
+        objects = core_schema.list_schema(an_object, fail_fast=True)
+        checked = core_schema.union_schema([an_object, objects], mode="left_to_right")
         later = core_schema.with_info_after_validator_function(_put_off, checked)
         either = core_schema.union_schema([later, now], mode="left_to_right")
         return core_schema.json_or_python_schema(
             json_schema=core_schema.lax_or_strict_schema(now, either, strict=False),
             python_schema=now,
-            serialization=core_schema.wrap_serializer_function_ser_schema(_serialize, schema=core_schema.any_schema()),
         )
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, _handler: object) -> dict[str, Any]:
@@ -127,10 +138,6 @@ def _now(value: object, info: ValidationInfo) -> Json:
     if info.mode == "json" and isinstance(info.context, Made):
         info.context.append(frozen)
     return frozen
-
-
-def _serialize(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
-    return handler(made(value))
 
 
 if TYPE_CHECKING:

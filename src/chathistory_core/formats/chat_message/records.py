@@ -18,7 +18,7 @@ from chathistory_core.formats.chat_message.reading import read_message
 from chathistory_core.formats.chat_message.writing import write_message
 from chathistory_core.messages import ChatMessage, Origin
 from chathistory_core.messages.json_members import Made
-from chathistory_core.messages.late import PutOff
+from chathistory_core.messages.late import NO_STACK, PutOff
 from chathistory_core.messages.white_space import is_blank
 
 name: Final = "chat-message"
@@ -61,7 +61,10 @@ def _read_canonical(payload: bytes) -> ChatMessage | None:
 
 def _values_in(payload: bytes) -> Made:
     values = Made()
-    _read(payload, context=values)
+    try:
+        _read(payload, context=values)
+    except ValidationError:  # it was read before, nearer to the top of the stack
+        raise RecursionError(NO_STACK) from None
     return values
 
 
