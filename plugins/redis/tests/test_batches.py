@@ -96,12 +96,14 @@ def test_a_server_that_has_forgotten_the_scripts_is_told_them_again(url: str) ->
 
 
 class CountingConnection(UnixDomainSocketConnection):
-    """Counts what is sent at a time, on all connections."""
+    """Counts what is sent at a time, on all connections, and of how many pieces the last was."""
 
     sent = 0
+    pieces = 0
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         CountingConnection.sent += 1
+        CountingConnection.pieces = 1 if isinstance(command, bytes | str) else len(list(command))
         await super().send_packed_command(command, check_health)
 
 
@@ -121,6 +123,26 @@ def test_a_large_write_keeps_no_small_one_waiting(large: Sequence[Record], url: 
             assert await sent(large_one, backend.append("small", [SHORT], turn_id="t")) == 2
             assert (await backend.get("small")).record_count == 1
             assert await sent(*(backend.append(key, [SHORT], turn_id="t") for key in ("a", "b"))) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_write_is_sent_in_few_pieces_for_tls_wraps_each_by_itself(url: str) -> None:
+    pool = ConnectionPool(connection_class=CountingConnection, path=url.removeprefix("unix://"))
+
+    async def scenario() -> None:
+        async with Redis.from_pool(pool) as client, RedisBackend(client) as backend:
+            for key, sizes, most in (
+                ("a", [1] * 40, 1),
+                ("b", [1] * 1_000, 1),
+                ("c", [2**16], 3),
+                ("d", [0, 2**16, 1], 3),
+            ):
+                payloads = [b"x" * size for size in sizes]
+                await backend.append(key, [Record(payload, "text") for payload in payloads], turn_id="t")
+                assert CountingConnection.pieces <= most
+                found = await backend.get(key)
+                assert [len(record.payload) for record in found.records] == sizes
 
     asyncio.run(scenario())
 

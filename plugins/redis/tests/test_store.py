@@ -434,6 +434,9 @@ def test_numbers_out_of_range_are_refused() -> None:
     for shards in (0, 257):
         with pytest.raises(ValueError, match="shards"):
             RedisBackend(AsyncRedis, shards=shards)
+    for timeout in (timedelta(0), timedelta(seconds=-1)):
+        with pytest.raises(ValueError, match="timeout"):
+            RedisBackend(AsyncRedis, timeout=timeout)
 
 
 def test_a_format_that_could_not_be_told_from_its_record_is_refused(valkey: str) -> None:

@@ -1,6 +1,8 @@
 """What goes over the wire: how often, and what becomes of replies that are lost, late, wrong or no longer wanted."""
 
 import asyncio
+import gc
+import tracemalloc
 from asyncio import StreamReader, StreamWriter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +16,7 @@ from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.crc import key_slot
+from redis.exceptions import ReadOnlyError
 
 from chathistory_core import (
     BackendError,
@@ -490,6 +493,78 @@ def test_each_call_waits_its_own_time_for_an_answer(valkey: str, path: Path) -> 
     run(valkey, path, scenario)
 
 
+def test_a_call_that_is_on_its_way_when_the_backend_closes_waits_no_longer_for_that(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async with Redis.from_url(url, socket_timeout=None) as client:
+            async with RedisBackend(client, timeout=timedelta(milliseconds=200)) as backend:
+                await backend.get("k")
+                proxy.held = asyncio.Event()
+                waiting = asyncio.create_task(_as_coroutine(backend.get("k")))
+                await asyncio.sleep(0)
+            done, _ = await asyncio.wait([waiting], timeout=10)
+            proxy.held.set()
+            assert done == {waiting}
+            with pytest.raises(BackendUnavailableError, match="in time"):
+                await waiting
+
+    run(valkey, path, scenario)
+
+
+def test_a_closing_that_is_cancelled_leaves_no_connection_behind(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        opened = asyncio.Event()
+
+        async def life() -> None:
+            async with RedisOptions(url=url).open() as backend:
+                proxy.held = asyncio.Event()
+                proxy.arrived.clear()
+                appends = [
+                    asyncio.create_task(_as_coroutine(backend.append(key, records("a"), turn_id="t"))) for key in "ab"
+                ]
+                await proxy.arrived.wait()
+                for task in appends:
+                    task.cancel()
+                await asyncio.wait(appends)
+                opened.set()
+
+        others = asyncio.all_tasks()
+        living = asyncio.create_task(life())
+        await opened.wait()
+        await asyncio.sleep(0)
+        living.cancel()
+        await asyncio.wait([living])
+        assert living.cancelled()
+        assert proxy.held is not None
+        proxy.held.set()
+        await asyncio.wait(asyncio.all_tasks() - others, timeout=10)  # the proxy's, for each connection that it has
+        assert asyncio.all_tasks() == others
+
+    run(valkey, path, scenario)
+
+
+def test_an_error_that_the_client_retries_is_retried(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async def promote(number: int) -> None:
+            if number == proxy.count == 2:
+                proxy.answer = b""
+
+        async with (
+            Redis.from_url(url, retry=Retry(NoBackoff(), 1), retry_on_error=[ReadOnlyError]) as client,
+            RedisBackend(client) as backend,
+        ):
+            for name in ("append", "get"):
+                proxy.count, proxy.before, proxy.answer = 0, promote, b"-READONLY of a replica\r\n"
+                await OPERATIONS[name](backend)
+                assert proxy.count == 2
+            proxy.count, proxy.before, proxy.answer = 0, None, b"-READONLY of a replica\r\n"
+            for name in ("append", "clear"):
+                with pytest.raises(BackendUnavailableError, match="replica"):
+                    await OPERATIONS[name](backend)
+            assert proxy.count == 2 + 1
+
+    run(valkey, path, scenario)
+
+
 def test_a_task_that_goes_on_after_a_cancellation_is_told_that_no_answer_came_in_time(valkey: str, path: Path) -> None:
     async def scenario(proxy: Proxy, url: str) -> None:
         async with RedisOptions(url=url, timeout=timedelta(milliseconds=100)).open() as backend:
@@ -560,6 +635,26 @@ def test_an_error_of_the_server_is_ours_says_why_and_shows_no_content(
                 proxy.answer = b""
                 await backend.append("other", records("a"), turn_id=new_turn_id())
             assert await backend.get("k") == Conversation("k")
+
+    run(valkey, path, scenario)
+
+
+def test_nothing_of_a_write_that_was_refused_is_kept(valkey: str, path: Path) -> None:
+    async def scenario(proxy: Proxy, url: str) -> None:
+        async with RedisOptions(url=url).open() as backend:
+            proxy.answer = b"-OOM command not allowed\r\n"
+            gc.collect()
+            gc.disable()
+            tracemalloc.start()
+            try:
+                for number in range(3):
+                    with suppress(BackendUnavailableError):
+                        await backend.append("k", [Record(bytes(MIB), "text")], turn_id=f"t{number}")
+                kept, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+                gc.enable()
+            assert kept < MIB
 
     run(valkey, path, scenario)
 

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import logging
 import pickle
+import re
 import sqlite3
 import threading
 import traceback
@@ -213,3 +214,33 @@ def test_a_payload_that_was_edited_into_text_is_read_as_bytes(path: Path, outsid
             assert (await backend.get("k")).records[0].payload == "schön".encode()
 
     asyncio.run(scenario())
+
+
+def test_a_read_that_failed_keeps_no_later_one_from_seeing_what_was_written(
+    watched: Watched, outsider: sqlite3.Connection
+) -> None:
+    async def scenario() -> None:
+        async with SQLiteBackend(watched.engine) as backend:
+            for key in ("broken", "broken too", "k"):
+                await backend.append(key, [SHORT] * 3, turn_id="t")
+            outsider.execute("UPDATE chathistory_records SET stored_at = 1 << 60 WHERE conversation = 1")
+            outsider.execute("UPDATE chathistory_conversations SET created_at = 1 << 60 WHERE key = 'broken too'")
+            reads: tuple[Callable[[], Awaitable[object]], ...] = (
+                lambda: backend.get("broken"),
+                lambda: backend.get("broken", after=0),
+                lambda: backend.summaries(),
+            )
+            for count, read in enumerate(reads, 4):
+                with pytest.raises(OverflowError) as kept:  # with its traceback
+                    await read()
+                await append(backend)
+                assert (await backend.get("k")).record_count == count, kept
+
+    asyncio.run(scenario())
+
+
+def test_the_oldest_driver_that_may_be_installed_runs_what_nobody_awaits() -> None:
+    """The thread of an older aiosqlite than 0.22.1 ends at it, and each later call waits for ever."""
+    page = Path(__file__).parents[1] / "pyproject.toml"
+    (oldest,) = re.findall(r'"aiosqlite>=([0-9.]+),', page.read_text())
+    assert tuple(map(int, oldest.split("."))) >= (0, 22, 1)

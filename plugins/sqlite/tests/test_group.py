@@ -2,17 +2,21 @@
 
 import asyncio
 import sqlite3
+import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import Context
-from typing import Protocol, TypeVarTuple
+from types import FrameType
+from typing import Any, Protocol, TypeVarTuple
 
 import aiosqlite
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from chathistory_core import BackendUnavailableError, Record, RevisionConflictError, TurnConflictError, Written
 from chathistory_sqlite import SQLiteBackend
+from chathistory_sqlite.group import Group, Write
+from chathistory_sqlite.transaction import Transaction
 
 Ts = TypeVarTuple("Ts")
 
@@ -208,3 +212,47 @@ def test_while_the_file_is_locked_all_fail_after_one_timeout(watched: Watched, o
             assert not (await backend.append("k", [SHORT], turn_id="t0")).replayed
 
     asyncio.run(scenario())
+
+
+def test_a_write_that_begins_while_the_thread_takes_those_that_wait_is_not_forgotten() -> None:
+    """At each instruction of the loop's thread: without a global lock the two run at the same time."""
+
+    def settled(instruction: int) -> tuple[int, int]:
+        """How many instructions there are, and how many of three writes are settled when no call is left."""
+        group = Group(lambda connection: Transaction(connection, now=0))
+        found, calls, seen = 0, 0, 0
+
+        def trace(frame: FrameType, event: str, argument: Any) -> Any:  # as `sys.settrace` has it
+            nonlocal found, calls, seen
+            if frame.f_code is Group.add.__code__:
+                frame.f_trace_opcodes = True
+                if event == "opcode":
+                    if seen == instruction:
+                        sys.settrace(before)
+                        found, calls = found + len(group.settle(connection)), calls - 1
+                    seen += 1
+            return trace
+
+        calls += group.add(write())
+        sys.settrace(trace)
+        is_first = group.add(write())
+        sys.settrace(before)
+        calls += is_first
+        calls += group.add(write())
+        while calls:
+            found, calls = found + len(group.settle(connection)), calls - 1
+        return seen, found
+
+    def write() -> Write[None]:
+        return Write(lambda _: None, loop.create_future())
+
+    before, loop = sys.gettrace(), asyncio.new_event_loop()
+    connection = sqlite3.connect(":memory:")  # where there is no table, and so each write fails
+    try:
+        count, _ = settled(-1)
+        assert count > 5
+        assert [settled(instruction)[1] for instruction in range(count)] == [3] * count
+    finally:
+        sys.settrace(before)
+        connection.close()
+        loop.close()

@@ -75,6 +75,8 @@ class RedisBackend:
             raise ValueError(f"`ttl` is {ttl}: it must be more than nothing, and at most {MAX_TTL.days} days")
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise ValueError(f"`shards` is {shards}: it must be from 1 to {MAX_SHARDS}")
+        if timeout is not None and timeout <= timedelta(0):
+            raise ValueError(f"`timeout` is {timeout}: it must be more than nothing")
         self._given = client
         self._namespace = namespace
         self._ttl = 0 if ttl is None else max(1, ttl // timedelta(microseconds=1))
@@ -112,11 +114,13 @@ class RedisBackend:
         store, client = self._store, self._owned
         self._store = self._owned = None
         self._opened.close()
-        if store is not None:
-            await store.server.close()
-        if client is not None:
-            with suppress(*DRIVER_ERRORS):  # of a connection that is broken already
-                await to_its_end(client.aclose())
+        try:
+            if store is not None:
+                await store.server.close()
+        finally:
+            if client is not None:
+                with suppress(*DRIVER_ERRORS):  # of a connection that is broken already
+                    await to_its_end(client.aclose())
 
     def _checked(self) -> Store:
         self._opened.check()

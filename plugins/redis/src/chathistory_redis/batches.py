@@ -69,6 +69,14 @@ class Batches:
                 answer.set_result(reply)
 
     async def close(self) -> None:
-        """Wait for what is on its way."""
-        if self._sending:
-            await asyncio.wait(self._sending)
+        """Wait for what is on its way; cancelled meanwhile, break it off."""
+        sending = set(self._sending)
+        if not sending:
+            return
+        try:
+            await asyncio.wait(sending)
+        except asyncio.CancelledError:
+            for task in sending:
+                task.cancel()
+            await asyncio.wait(sending)
+            raise

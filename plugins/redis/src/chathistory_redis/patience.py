@@ -24,6 +24,7 @@ class Patience(AbstractContextManager[None]):
         self._waits: dict[asyncio.Task[object], _Wait] = {}  # the first to end stands first
         self._over = set[asyncio.Task[object]]()
         self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
 
     def __enter__(self) -> None:
         task = _current()
@@ -38,6 +39,8 @@ class Patience(AbstractContextManager[None]):
     ) -> None:
         task = _current()
         wait = self._waits.pop(task)
+        if self._closed:
+            self._stop()
         if task in self._over:
             self._over.remove(task)
             if task.uncancel() <= wait.cancelling and isinstance(error, asyncio.CancelledError):
@@ -55,9 +58,14 @@ class Patience(AbstractContextManager[None]):
                 task.cancel()
 
     def close(self) -> None:
-        """Leave nothing behind in the loop."""
-        if self._timer is not None:
+        """Leave nothing behind in the loop, as soon as nobody waits."""
+        self._closed = True
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._timer is not None and not self._waits:
             self._timer.cancel()
+            self._timer = None
 
 
 def _current() -> asyncio.Task[object]:

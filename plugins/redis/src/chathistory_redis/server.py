@@ -77,7 +77,10 @@ class Server:
             return await self._batches.call(command)
         (reply,) = await self._send(self._client, [command], once=once)
         if isinstance(reply, ResponseError):
-            raise reply
+            try:
+                raise reply
+            finally:
+                del reply  # else it and this frame, which has the command, keep each other alive
         return reply
 
     async def _send(
@@ -89,10 +92,12 @@ class Server:
 
     async def close(self) -> None:
         """Wait for what is on its way."""
-        if self._batches:
-            await self._batches.close()
-        if self._patience:
-            self._patience.close()
+        try:
+            if self._batches:
+                await self._batches.close()
+        finally:
+            if self._patience:
+                self._patience.close()
 
 
 async def _ask(cluster: RedisCluster, command: Command, *, once: bool) -> Reply:

@@ -64,8 +64,10 @@ class Group:
     def add(self, write: Write[Any]) -> bool:
         """Let the write wait; whether the thread is to be called for, because nobody has."""
         self._waiting.append(write)
-        first, self._called = not self._called, True
-        return first
+        if self._called:  # it looks after it has said that nobody has, so it finds the write
+            return False
+        self._called = True
+        return True
 
     def settle(self, connection: sqlite3.Connection) -> Sequence[Write[Any]]:
         """The writes that waited, each committed or failed, and to be told so: on the connection's thread."""

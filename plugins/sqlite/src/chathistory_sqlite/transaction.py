@@ -6,6 +6,7 @@ holds others too.
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -100,11 +101,11 @@ class Transaction:
             return Conversation(key)
         given = {"conversation": head.id, "limit": _clamp(limit, -1)}
         if after is None:
-            rows = self._rows(statements.SELECT_BEFORE, given | {"before": _clamp(before, _MOST)})
-            records = tuple(_stored(rows))[::-1]
+            with self._rows(statements.SELECT_BEFORE, given | {"before": _clamp(before, _MOST)}) as rows:
+                records = tuple(_stored(rows))[::-1]
         else:
-            rows = self._rows(statements.SELECT_AFTER, given | {"after": _clamp(after, _MOST)})
-            records = tuple(_stored(rows))
+            with self._rows(statements.SELECT_AFTER, given | {"after": _clamp(after, _MOST)}) as rows:
+                records = tuple(_stored(rows))
         return Conversation(*head.summary, records=records)
 
     def summaries(
@@ -126,7 +127,8 @@ class Transaction:
                 statement = statements.SELECT_RECENT_OF_MANY
             given["updated_at"] = _MOST if after is None else microseconds(after.updated_at)
             given["behind"] = "" if after is None else after.key
-        return tuple(_summary(*row) for row in self._rows(statement, given))
+        with self._rows(statement, given) as rows:
+            return tuple(_summary(*row) for row in rows)
 
     def put(
         self,
@@ -243,5 +245,6 @@ class Transaction:
         row: tuple[Any, ...] | None = self._connection.execute(statement, given).fetchone()
         return row
 
-    def _rows(self, statement: str, given: Mapping[str, object]) -> Iterator[tuple[Any, ...]]:
-        return self._connection.execute(statement, given)
+    def _rows(self, statement: str, given: Mapping[str, object]) -> AbstractContextManager[Iterable[tuple[Any, ...]]]:
+        # closed, for one that is broken off and kept, in an error's traceback, keeps its snapshot for later reads too
+        return closing(self._connection.execute(statement, given))
