@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from chathistory_core.conversations import Conversations, Loaded
 from chathistory_core.errors import EpochChangedError, TooLargeError
 from chathistory_core.messages import ChatMessage
-from chathistory_core.records import Conversation, StoredRecord
+from chathistory_core.records import Conversation
 
 LARGEST_PAGE = 1_000
 """How many records are asked for at once."""
@@ -20,21 +20,19 @@ class Pages:
         self._reading = conversations.reading(key)
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._head: Conversation | None = None
-        self._records: list[StoredRecord] = []
-        self._groups: list[Sequence[ChatMessage]] = []
+        self._loaded: Loaded | None = None
 
     @property
     def loaded(self) -> Loaded:
         """What was read, under the head that was seen first."""
-        if self._head is None:
+        if self._loaded is None:
             raise RuntimeError("nothing was read yet")
-        return Loaded(self._head._replace(records=tuple(self._records)), tuple(self._groups))
+        return self._loaded
 
     @property
     def unread(self) -> int:
         """How many records stand before those that were read."""
-        return 0 if self._head is None else self._head.record_count - len(self._records)
+        return 0 if self._loaded is None else self._loaded.conversation.record_count - len(self._loaded.groups)
 
     async def read(self, limit: int | None) -> None:
         """Read so many records more, or all.
@@ -43,18 +41,17 @@ class Pages:
             EpochChangedError: records were taken away since the first were read.
             TooLargeError: that would be more bytes than may be read.
         """
-        before = self._records[0].position if self._records else None
-        if self._head is not None and before is None:
-            return
-        if before is None and limit is None and self._max_bytes is None:
-            page, groups = await self._conversations.read(self._key)
-        else:
-            page = await self._conversations.backend.get(self._key, limit=limit, before=before)
+        known = self._loaded
+        if known is None and limit is None and self._max_bytes is None:
+            self._loaded = await self._conversations.read(self._key)
+        elif known is None:
+            page = await self._conversations.backend.get(self._key, limit=limit)
+            self._loaded = Loaded(page, await self._decode(page))
+        elif known.groups:
+            head, records = known.conversation, known.conversation.records
+            page = await self._conversations.backend.get(self._key, limit=limit, before=records[0].position)
             groups = await self._decode(page)
-        if self._head is None:
-            self._head = page._replace(records=())
-        self._records[:0] = page.records
-        self._groups[:0] = groups
+            self._loaded = Loaded(head._replace(records=(*page.records, *records)), [*groups, *known.groups])
 
     async def first(self, limit: int) -> Loaded:
         """The conversation's first records, of which none was read yet."""
@@ -62,7 +59,7 @@ class Pages:
         return Loaded(page, await self._decode(page))
 
     async def _decode(self, page: Conversation) -> list[Sequence[ChatMessage]]:
-        if self._head is not None and page.epoch != self._head.epoch:
+        if self._loaded is not None and page.epoch != self._loaded.conversation.epoch:
             raise EpochChangedError(self._key)
         self._bytes += sum(len(record.payload) for record in page.records)
         check_bytes(self._key, self._bytes, self._max_bytes)

@@ -175,7 +175,7 @@ class Loading:
         pinned: Part | None = None,
     ) -> Given:
         self._check(key, selected)
-        messages: Sequence[ChatMessage] = (*selected.pinned, *selected.messages)
+        messages = (*selected.pinned, *selected.messages) if selected.pinned else selected.messages
         reduced = messages if self._reducer is None else await self._reducer.reduce(messages)
         first = None if selected.first is None else part.places[selected.first]
         before = part.places if pinned is None else pinned.places

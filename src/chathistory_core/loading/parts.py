@@ -44,7 +44,7 @@ class Parts:
     def of(self, groups: Sequence[Sequence[ChatMessage]]) -> Part:
         """Those of each record."""
         if self._trusted is None:
-            return Part(list(chain.from_iterable(groups)), _places(groups), ())
+            return Part(tuple(chain.from_iterable(groups)), _places(groups), ())
         messages: list[ChatMessage] = []
         places = []
         untrusted: list[int] = []
