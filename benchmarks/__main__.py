@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
+from benchmarks import correctness, crowds, lengths, printed
 from benchmarks.contestants import ROOT
 from benchmarks.entrants import enter
 from benchmarks.floors import ROWS
@@ -23,8 +24,6 @@ from benchmarks.page import write
 from benchmarks.peers import PEERS
 from benchmarks.results import Ratio, Results
 from benchmarks.rounds import take_turns
-
-from benchmarks import correctness, crowds, lengths, printed
 
 PAGES = ROOT / "docs" / "explanation"
 JSON = PAGES / "performance.json"

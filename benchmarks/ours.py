@@ -10,7 +10,6 @@ from typing import Any
 from benchmarks.contestants import Contestant
 from benchmarks.turns import Turn
 from benchmarks.worker import Adapter, Place, serve
-
 from chathistory_core import ChatHistoryBackend, ChatMessage, MessageCodec, StoredChatHistoryProvider, open_backend
 from chathistory_core.conversations import MAX_REMEMBERED_BYTES
 from chathistory_core.messages import FunctionCallContent

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import tables, words
 from benchmarks.comparison import Comparison, is_ours
 from benchmarks.correctness import TASKS, TURNS
 from benchmarks.lengths import FILLED_WITHIN, TOO_SLOW
 from benchmarks.plots import Line, plot
 from benchmarks.results import Results
 from benchmarks.tables import GOAL_AT, SLOWER
-
-from benchmarks import tables, words
 
 _PLOTTED = ("file", "redis")
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from benchmarks.rounds import Spread, spread
 from pydantic import BaseModel, ConfigDict
+
+from benchmarks.rounds import Spread, spread
 
 
 class _Kept(BaseModel):

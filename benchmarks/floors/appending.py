@@ -6,12 +6,12 @@ from functools import partial
 from statistics import median
 from typing import TypeVar
 
+from redis.asyncio import Redis
+
 from benchmarks.floors import by_hand
 from benchmarks.floors.bench import Bench, Store, timed
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
-from redis.asyncio import Redis
-
 from chathistory_core import ChatHistoryBackend, ChatMessage, Record, new_turn_id
 
 T = TypeVar("T")

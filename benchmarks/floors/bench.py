@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple, TypeVar
 from benchmarks.ours import messages_of
 from benchmarks.servers import started
 from benchmarks.turns import make_turn, make_turns
-
 from chathistory_core import ChatHistoryBackend, ChatMessage, MessageCodec, Record, new_turn_id, open_backend
 
 T = TypeVar("T")

@@ -6,7 +6,6 @@ from functools import partial
 from benchmarks.floors.bench import Bench, Store, timed
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
-
 from chathistory_core import ChatHistoryBackend, Order, Record, new_turn_id
 
 _PAGE = 50

@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 import pydantic
+
+import chathistory_core
+import chathistory_memory
 from benchmarks.contestants import Worker
 from benchmarks.floors.bench import Bench
 from benchmarks.floors.row import Row
 from benchmarks.ours import SQLITE
 from benchmarks.rounds import Sample
-
-import chathistory_core
-import chathistory_memory
 
 _IMPORT = "import time; begun = time.perf_counter(); {}; print(time.perf_counter() - begun)"
 

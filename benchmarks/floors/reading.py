@@ -2,11 +2,11 @@
 
 from functools import partial
 
+from pydantic import TypeAdapter
+
 from benchmarks.floors.bench import Bench, Store, timed
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
-from pydantic import TypeAdapter
-
 from chathistory_core import ChatHistoryBackend, ChatMessage, StoredChatHistoryProvider
 
 _LAST = 20

@@ -9,7 +9,6 @@ from functools import partial
 from benchmarks.floors.bench import Bench, Store
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
-
 from chathistory_core import ChatHistoryBackend, StoredChatHistoryProvider
 
 _LONGEST = 0.005

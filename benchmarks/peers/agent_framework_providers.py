@@ -32,6 +32,7 @@ from agent_framework import (
     Message,
 )
 from agent_framework_redis import RedisHistoryProvider
+
 from benchmarks.turns import Turn
 from benchmarks.worker import Adapter, Place, serve
 

@@ -20,14 +20,15 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
-from benchmarks.peers.engines import set_durability
-from benchmarks.turns import Turn
-from benchmarks.worker import Adapter, Place, serve
 from google.adk.events import Event
 from google.adk.sessions import BaseSessionService, DatabaseSessionService, Session
 from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.sqlite_session_service import SqliteSessionService
 from google.genai.types import Content, FunctionCall, FunctionResponse, Part
+
+from benchmarks.peers.engines import set_durability
+from benchmarks.turns import Turn
+from benchmarks.worker import Adapter, Place, serve
 
 APP, USER = "benchmark", "user"
 

@@ -24,14 +24,15 @@ for, and there is no list of conversations.
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 
-from benchmarks.peers.engines import set_durability
-from benchmarks.turns import Turn
-from benchmarks.worker import Adapter, Place, serve
 from langchain_community.chat_message_histories import RedisChatMessageHistory, SQLChatMessageHistory
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
+
+from benchmarks.peers.engines import set_durability
+from benchmarks.turns import Turn
+from benchmarks.worker import Adapter, Place, serve
 
 Opened = tuple[str, Callable[[str], BaseChatMessageHistory]]
 """The durability, and what makes the history object of a conversation."""

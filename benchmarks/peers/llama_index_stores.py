@@ -23,9 +23,6 @@ keys alone. The last few cannot be asked for: SQLAlchemyChatStore's `limit` coun
 
 from collections.abc import Sequence
 
-from benchmarks.peers.engines import set_durability
-from benchmarks.turns import Turn
-from benchmarks.worker import Adapter, Place, serve
 from llama_index.core.base.llms.types import ToolCallBlock
 from llama_index.core.llms import ChatMessage
 from llama_index.core.storage.chat_store.base import BaseChatStore
@@ -35,6 +32,10 @@ from llama_index.storage.chat_store.sqlite import SQLiteChatStore
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker, create_async_engine
 from sqlalchemy.orm import sessionmaker
+
+from benchmarks.peers.engines import set_durability
+from benchmarks.turns import Turn
+from benchmarks.worker import Adapter, Place, serve
 
 
 def messages_of(turn: Turn) -> Sequence[ChatMessage]:

@@ -24,11 +24,12 @@ from typing import Any
 
 from agents import Session, SQLiteSession
 from agents.extensions.memory import AsyncSQLiteSession, RedisSession, SQLAlchemySession
+from redis.asyncio import Redis
+from sqlalchemy.ext.asyncio import create_async_engine
+
 from benchmarks.peers.engines import set_durability
 from benchmarks.turns import Turn
 from benchmarks.worker import Adapter, Place, serve
-from redis.asyncio import Redis
-from sqlalchemy.ext.asyncio import create_async_engine
 
 Opened = tuple[str, Callable[[str], Session]]
 """The durability, and what makes the session object of a conversation."""

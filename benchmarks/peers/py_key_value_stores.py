@@ -20,12 +20,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from benchmarks.turns import Turn
-from benchmarks.worker import Adapter, NotOffered, Place, serve
 from key_value.aio.stores.base import BaseStore
 from key_value.aio.stores.disk import DiskStore
 from key_value.aio.stores.memory import MemoryStore
 from key_value.aio.stores.redis import RedisStore
+
+from benchmarks.turns import Turn
+from benchmarks.worker import Adapter, NotOffered, Place, serve
 
 COLLECTION = "conversations"
 

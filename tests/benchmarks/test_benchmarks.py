@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from benchmarks.contestants import ROOT
 from benchmarks.correctness import Faults, faults
 from benchmarks.page import made
