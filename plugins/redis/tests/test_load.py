@@ -63,6 +63,27 @@ def test_5000_operations_at_once_share_a_pool_of_10(owned: bool, valkey: str) ->
     asyncio.run(scenario(RedisOptions(url=valkey, max_connections=10).open()) if owned else borrowed())
 
 
+def test_a_task_that_reads_again_and_again_ends_when_it_is_cancelled(valkey: str) -> None:
+    async def scenario() -> None:
+        async with RedisOptions(url=valkey).open() as backend:
+            await backend.append("read", records(*["x" * 500] * 400), turn_id="t")
+
+            async def read() -> None:
+                while True:
+                    await backend.get("read")
+
+            for number in range(50 * TIMES):
+                task = asyncio.create_task(read())
+                while not task.done():
+                    for _ in range(number % 50):
+                        await asyncio.sleep(0)
+                    assert task.cancel()
+                    await asyncio.wait([task], timeout=1)
+                    assert task.cancelled()
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("kind", ["valkey", "redis"])
 def test_64_writers_in_two_processes_lose_double_and_split_nothing(kind: str, request: pytest.FixtureRequest) -> None:
     url: str = request.getfixturevalue(kind)
