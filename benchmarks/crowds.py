@@ -5,13 +5,11 @@ from functools import partial
 
 from benchmarks.contestants import NotOfferedError
 from benchmarks.entrants import Entrant, prepare, take_turns
+from benchmarks.lengths import FILLED_WITHIN
 from benchmarks.results import Measured
 
 TASKS = 32
 _TURNS = 5
-
-FILLED_WITHIN = 60.0
-"""Seconds that filling a store with conversations may take."""
 
 
 def measure(field: Sequence[Entrant], conversations: int, rounds: int) -> Iterator[Measured]:

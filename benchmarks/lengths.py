@@ -12,7 +12,7 @@ TOO_SLOW = 5.0
 """Seconds of a turn from which on a contestant takes no further part."""
 
 FILLED_WITHIN = 60.0
-"""Seconds that filling up to a length may take."""
+"""Seconds that filling may take: a conversation up to a length, or a store with conversations."""
 
 LAST = 20
 
