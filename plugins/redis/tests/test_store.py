@@ -1,6 +1,7 @@
 """How a store lies on its server: expiry, the listing, shards, namespaces, and whose client it is."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 from binascii import crc_hqx
@@ -24,6 +25,7 @@ from chathistory_core import (
     new_turn_id,
 )
 from chathistory_redis import RedisBackend, RedisOptions
+from chathistory_redis.patience import Patience
 
 TTL = timedelta(days=1)
 
@@ -296,6 +298,19 @@ def test_a_page_makes_the_server_do_the_same_whatever_the_number_of_conversation
         assert work[0][0] == 3  # the page of all shards, and two questions of this test
 
     run(RedisOptions(url=url, shards=shards), scenario)
+
+
+def test_an_opening_that_fails_leaves_no_timer_behind(valkey: str) -> None:
+    async def scenario() -> None:
+        async with RedisOptions(url=valkey, shards=5).open():
+            pass
+        with pytest.raises(ConfigurationError):
+            async with RedisOptions(url=valkey, shards=4, timeout=timedelta(hours=1)).open():
+                pass
+        gc.collect()
+        assert not [each for each in gc.get_objects() if isinstance(each, Patience)]  # a timer would hold it
+
+    asyncio.run(scenario())
 
 
 def test_the_number_of_shards_is_fixed_when_a_store_is_made(url: str) -> None:

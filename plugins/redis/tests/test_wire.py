@@ -639,7 +639,8 @@ def test_an_error_of_the_server_is_ours_says_why_and_shows_no_content(
     run(valkey, path, scenario)
 
 
-def test_nothing_of_a_write_that_was_refused_is_kept(valkey: str, path: Path) -> None:
+@pytest.mark.parametrize(("times", "size"), [(3, MIB), (300, 10 * 1024)], ids=["large", "small"])
+def test_nothing_of_a_write_that_was_refused_is_kept(times: int, size: int, valkey: str, path: Path) -> None:
     async def scenario(proxy: Proxy, url: str) -> None:
         async with RedisOptions(url=url).open() as backend:
             proxy.answer = b"-OOM command not allowed\r\n"
@@ -647,9 +648,9 @@ def test_nothing_of_a_write_that_was_refused_is_kept(valkey: str, path: Path) ->
             gc.disable()
             tracemalloc.start()
             try:
-                for number in range(3):
+                for number in range(times):
                     with suppress(BackendUnavailableError):
-                        await backend.append("k", [Record(bytes(MIB), "text")], turn_id=f"t{number}")
+                        await backend.append("k", [Record(bytes(size), "text")], turn_id=f"t{number}")
                 kept, _ = tracemalloc.get_traced_memory()
             finally:
                 tracemalloc.stop()

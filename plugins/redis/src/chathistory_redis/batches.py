@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from chathistory_redis.exchange import Command, Reply
+from chathistory_redis.exchange import Command, Reply, told
 
 _MOST = 100
 """Commands of one batch: what a server does in a few milliseconds."""
@@ -39,10 +39,7 @@ class Batches:
                 if len(batch) > 1:
                     self._begin([each for each in batch if not each[1].done()])
             if len(batch) == 1:  # alone, it needs no task of its own
-                (reply,) = await self._send([command])
-                if isinstance(reply, Exception):
-                    raise reply
-                return reply
+                return told(*await self._send([command]))
         return await answer
 
     def _begin(self, commands: Sequence[tuple[Command, asyncio.Future[Reply]]]) -> None:

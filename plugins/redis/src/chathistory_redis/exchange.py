@@ -56,6 +56,16 @@ async def exchange(
     return replies
 
 
+def told(reply: Reply | Exception) -> Reply:
+    """The reply; an error is raised."""
+    try:
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+    finally:
+        del reply  # else an error and this frame keep each other alive, and with them what was sent
+
+
 def _packed(command: Command) -> list[bytes]:
     """The command as the protocol has it, in few pieces: TLS wraps each by itself."""
     pieces = list[bytes]()

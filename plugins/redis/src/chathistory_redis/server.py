@@ -11,7 +11,7 @@ from redis.client import NEVER_DECODE
 from redis.exceptions import NoScriptError, ResponseError
 
 from chathistory_redis.batches import Batches
-from chathistory_redis.exchange import Argument, Command, Reply, exchange
+from chathistory_redis.exchange import Argument, Command, Reply, exchange, told
 from chathistory_redis.patience import Patience
 from chathistory_redis.scripts import Script
 from chathistory_redis.translation import DRIVER_ERRORS, translate
@@ -75,13 +75,7 @@ class Server:
                     return await _ask(self._client, command, once=once)
         if together and self._batches:
             return await self._batches.call(command)
-        (reply,) = await self._send(self._client, [command], once=once)
-        if isinstance(reply, ResponseError):
-            try:
-                raise reply
-            finally:
-                del reply  # else it and this frame, which has the command, keep each other alive
-        return reply
+        return told(*await self._send(self._client, [command], once=once))
 
     async def _send(
         self, client: Redis, commands: Sequence[Command], *, once: bool = False

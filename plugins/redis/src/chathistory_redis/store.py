@@ -71,10 +71,14 @@ async def open_store(
     except DRIVER_ERRORS as error:
         raise translate(error, action) from None
     server = Server(client, timeout)
-    store = Store(server, await _layout(server, namespace, shards, action), allow_eviction)
-    for shard in store.layout.shards:
-        keys = (*shard.of_index, *shard.of_conversation(b""))
-        await server.run(scripts.SWEEP, keys, [b"", 0, _SWEPT], action=action)
+    try:
+        store = Store(server, await _layout(server, namespace, shards, action), allow_eviction)
+        for shard in store.layout.shards:
+            keys = (*shard.of_index, *shard.of_conversation(b""))
+            await server.run(scripts.SWEEP, keys, [b"", 0, _SWEPT], action=action)
+    except BaseException:
+        await server.close()
+        raise
     return store
 
 
