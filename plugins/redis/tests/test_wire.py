@@ -83,8 +83,9 @@ class Proxy:
             self.count += 1
             if self.before is not None:
                 await self.before(self.count)
-        if counted and self.answer:
-            client.write(self.answer)
+        if self.answer and (counted or not whole):  # nor does a part of a command go to the server
+            if counted:
+                client.write(self.answer)
             return
         to_server.write(data)
         replies = hiredis.Reader()
