@@ -71,7 +71,7 @@ stored. The process had the turn before too, as in a service: ours remembers wha
 new. Ours is a time, the others are multiples of it: of the time of ours that has the same durability. The goal is that
 each takes at least {slower} times as long at {at:,} messages; one that does not is bold.
 
-What is remembered has a bound, `max_remembered_bytes`: 64 MiB, some 11,000 of these messages, of all conversations
+What is remembered has a bound, `max_remembered_bytes`: 64 MiB, some 14,000 of these messages, of all conversations
 together. A conversation that is longer is read whole in each turn, unless the bound is higher, as it is in one of the
 lines, or a window says how much the model is shown: then only that is read, which takes what *last 20* takes below.
 """

@@ -316,7 +316,7 @@ class StoredChatHistoryProvider(ChatHistoryProvider):
         if key is None:
             return History((), NO_REVISION, "", limit=limit)
         loaded = await self._conversations.load(key, limit=limit)
-        return History(loaded.messages(), loaded.conversation.revision, loaded.conversation.epoch, limit=limit)
+        return History(loaded.messages, loaded.conversation.revision, loaded.conversation.epoch, limit=limit)
 
     async def set_messages(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import PrivateAttr, ValidationError
 
+from chathistory_core.formats import chat_message
 from chathistory_core.messages import (
     CHAT_HISTORY,
     AIContent,
@@ -330,3 +331,20 @@ def test_a_marked_copy_is_no_part_of_the_message_that_is_sent_elsewhere() -> Non
     assert pickle.loads(pickle.dumps(message)) == message == other
     changed = message.model_copy(update={"message_id": "1"})
     assert changed.with_source(SourceAttribution("ChatHistory", "a")).message_id == "1"
+
+
+def test_who_changes_the_set_of_given_members_changes_no_message() -> None:
+    one, other = chat_message.decode(b'{"role":"user"}')[0], chat_message.decode(b'{"role":"user"}')[0]
+    one.model_fields_set.add("message_id")
+    assert one.model_fields_set == other.model_fields_set == {"role"}
+
+
+def test_a_message_class_of_ones_own_keeps_its_private_attributes_in_copies() -> None:
+    class Scored(ChatMessage):
+        _score: int = PrivateAttr(default=0)
+
+    message = Scored(role="user")
+    object.__setattr__(message, "__pydantic_private__", {"_score": 7})
+    for copied in (message.with_source(MARK), message.with_origin(ORIGIN), message.with_source(MARK).without_source()):
+        assert isinstance(copied, Scored)
+        assert copied._score == 7

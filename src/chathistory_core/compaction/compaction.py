@@ -51,7 +51,7 @@ async def compact(
     copy = Archive(conversations, key, full, name=name) if archive is not False else None
     for _ in range(_TRIES):
         loaded = await conversations.load(stored_key)
-        before = len(loaded.messages())
+        before = len(loaded.messages)
         exists = loaded.conversation.revision != NO_REVISION
         view = await _view(conversations, loaded, reducer) if exists else None
         if view is None:
@@ -90,7 +90,7 @@ async def _view(conversations: Conversations, loaded: Loaded, reducer: Reducer) 
 
 def _shown(loaded: Loaded) -> list[ChatMessage]:
     """Without what a model is not shown of runs that failed: rewritten records do not tell it from the rest."""
-    return [message for group in shown(loaded.conversation.records, loaded.groups) for message in group]
+    return [message for group in shown(loaded) for message in group]
 
 
 def _same(view: Sequence[ChatMessage], messages: Sequence[ChatMessage]) -> bool:

@@ -1,6 +1,7 @@
 """Conversations as messages: a backend's records, read and written through a codec."""
 
-from chathistory_core.conversations.conversations import Conversations, History, Loaded
+from chathistory_core.conversations.conversations import Conversations, History
+from chathistory_core.conversations.loaded import Loaded
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import MAX_REMEMBERED_BYTES
 

@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from operator import is_
+from typing import overload
 
 from chathistory_core.backend import ChatHistoryBackend
 from chathistory_core.codec import Codec
+from chathistory_core.conversations.loaded import Loaded
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import Reading, Remembered
 from chathistory_core.errors import EpochChangedError
@@ -43,29 +45,6 @@ class History(Sequence[ChatMessage]):
         return f"<History, {len(self)} messages>"
 
 
-class Loaded(NamedTuple):
-    """A conversation's head and records, and what the codec made of each record."""
-
-    conversation: Conversation
-    groups: Sequence[Sequence[ChatMessage]]
-
-    def messages(self, places: range | None = None) -> tuple[ChatMessage, ...]:
-        """The messages of the records at these places in the list, of all by default."""
-        groups = self.groups if places is None else self.groups[places.start : places.stop]
-        return tuple(message for group in groups for message in group)
-
-    def turn(self, turn_id: str) -> range | None:
-        """Where in the list the turn's records stand; None where none is among them."""
-        records = self.conversation.records
-        stop = len(records)
-        while stop and records[stop - 1].turn_id != turn_id:
-            stop -= 1
-        start = stop
-        while start and records[start - 1].turn_id == turn_id:
-            start -= 1
-        return range(start, stop) if stop else None
-
-
 class Conversations:
     """Reads and writes conversations by key. Source marks are neither stored nor believed."""
 
@@ -96,7 +75,7 @@ class Conversations:
         for record, group in zip(new, groups, strict=True):
             if pauses.due:
                 await pauses.pause()
-            made.append(group and [message.without_source() for message in group])
+            made.append(_unmarked(group))
             if reading is not None and not reading.over:
                 self._remembered.keep(key, record, made[-1])
         if not known:
@@ -112,19 +91,18 @@ class Conversations:
         reading = self.reading(key)
         known = self._remembered.whole(key) if limit is None else None
         if known is not None:
-            held, made = known.conversation, known.groups
-            newer = await read_on(self.backend, key, held)
+            newer = await read_on(self.backend, key, known.loaded.conversation)
             if newer is None:
                 self.forget(key)
                 return await self.read(key)
-            conversation = newer._replace(records=(*held.records, *newer.records))
-            groups = [*made, *await self.decode(key, newer.records, reading=reading)]
+            groups = await self.decode(key, newer.records, reading=reading)
+            loaded = known.loaded.followed_by(newer, groups)
         else:
             conversation = await self.backend.get(key, limit=limit)
-            groups = await self.decode(key, conversation.records, reading=reading)
+            loaded = Loaded(conversation, await self.decode(key, conversation.records, reading=reading))
         if limit is None and not reading.over:
-            self._remembered.hold(conversation, groups)
-        return Loaded(conversation, groups)
+            self._remembered.hold(loaded)
+        return loaded
 
     def marking(self, key: str) -> Marking:
         """What marks the conversation's history, and remembers it where all of the conversation is remembered."""
@@ -204,3 +182,8 @@ class Conversations:
     ) -> None:
         again = ", stored before" if written.replayed else ""
         logger.info("%s %r: %d messages, turn %r%s", operation, key, len(messages), turn_id, again)
+
+
+def _unmarked(group: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    unmarked = [message.without_source() for message in group]
+    return group if all(map(is_, unmarked, group)) else unmarked

@@ -2,26 +2,46 @@
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakSet
 
+from chathistory_core.conversations.loaded import Loaded
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.messages import ChatMessage
-from chathistory_core.records import Conversation, StoredRecord
+from chathistory_core.records import StoredRecord
 
 MAX_REMEMBERED_BYTES = 64 * 1024 * 1024
-"""What is remembered of all conversations together: some 11,000 messages of conversations with tools."""
+"""What is remembered of all conversations together: some 14,000 messages of conversations with tools."""
 
 
 class Whole(NamedTuple):
-    """A conversation of which all is remembered, and what was made of it."""
+    """A conversation of which all is remembered, and what marks it."""
 
-    conversation: Conversation
-    groups: Sequence[Sequence[ChatMessage]]
+    loaded: Loaded
     marking: Marking
 
-    def __repr__(self) -> str:
-        return f"<Whole, {self.conversation!r}>"
+
+class _Kept:
+    """What is remembered of a conversation, by position: not in pairs, each of which would be garbage to collect."""
+
+    __slots__ = ("bytes", "made", "records")
+
+    def __init__(self) -> None:
+        self.records = dict[int, StoredRecord]()
+        self.made = dict[int, Sequence[ChatMessage]]()
+        self.bytes = 0
+
+    def add(self, record: StoredRecord, made: Sequence[ChatMessage], size: int) -> None:
+        self.records[record.position] = record
+        self.made[record.position] = made
+        self.bytes += size
+
+    def remove(self, position: int) -> int:
+        """How many bytes that was."""
+        size = size_of(self.records.pop(position))
+        del self.made[position]
+        self.bytes -= size
+        return size
 
 
 class Reading:
@@ -47,7 +67,7 @@ class Remembered:
             raise ValueError(f"`max_remembered_bytes` is a number from 0, not {most_bytes!r}")
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._conversations = OrderedDict[str, dict[int, tuple[StoredRecord, Sequence[ChatMessage]]]]()
+        self._conversations = OrderedDict[str, _Kept]()
         self._whole = dict[str, Whole]()
         self._readings = WeakSet[Reading]()
 
@@ -61,48 +81,51 @@ class Remembered:
         """The conversation as it was when it was read whole, where all of it is remembered."""
         return self._whole.get(key)
 
-    def hold(self, conversation: Conversation, made: Sequence[Sequence[ChatMessage]]) -> None:
+    def hold(self, loaded: Loaded) -> None:
         """Remember that this is all of the conversation, where each of its records is remembered."""
-        key, records = conversation.key, conversation.records
-        remembered = self._conversations.get(key, {})
-        if len(remembered) > len(records):
-            for position in remembered.keys() - {record.position for record in records}:
-                self._bytes -= size_of(remembered.pop(position)[0])
+        key, records = loaded.conversation.key, loaded.conversation.records
+        kept = self._conversations.get(key, _NOTHING).records
+        if len(kept) > len(records):
+            for position in kept.keys() - {record.position for record in records}:
+                self._bytes -= self._conversations[key].remove(position)
         before = self._whole.get(key)
         if (
             records
-            and conversation.record_count == len(records) == len(remembered)
-            and (before is not None or all(record.position in remembered for record in records))
+            and loaded.conversation.record_count == len(records) == len(kept)
+            and (before is not None or all(record.position in kept for record in records))
         ):
-            self._whole[key] = Whole(conversation, made, Marking() if before is None else before.marking)
+            self._whole[key] = Whole(loaded, Marking() if before is None else before.marking)
         else:
             self._whole.pop(key, None)
 
     def known(self, key: str, records: Sequence[StoredRecord]) -> dict[int, Sequence[ChatMessage]]:
         """What was made of those of the records that are remembered, by position."""
-        conversation = self._conversations.get(key)
-        if conversation is None:
+        kept = self._conversations.get(key)
+        if kept is None:
             return {}
         self._conversations.move_to_end(key)
-        found: dict[int, Sequence[ChatMessage]] = {}
-        for record in records:
-            remembered = conversation.get(record.position)
-            if remembered is not None and remembered[0] == record:
-                found[record.position] = remembered[1]
-        return found
+        return {
+            record.position: kept.made[record.position]
+            for record in records
+            if kept.records.get(record.position) == record
+        }
 
     def keep(self, key: str, record: StoredRecord, made: Sequence[ChatMessage]) -> None:
         """Remember what was made of the record, where there is room for it beside the rest of its conversation."""
-        before = self._conversations.get(key, {}).pop(record.position, None)
-        self._bytes -= 0 if before is None else size_of(before[0])
-        while self._conversations and self._bytes + size_of(record) > self._most_bytes:
+        kept = self._conversations.get(key)
+        if kept is not None and record.position in kept.records:
+            self._bytes -= kept.remove(record.position)
+        size = size_of(record)
+        while self._conversations and self._bytes + size > self._most_bytes:
             oldest = next(iter(self._conversations))
             if oldest == key:
                 break
             self._drop(oldest)
-        if self._bytes + size_of(record) <= self._most_bytes:
-            self._bytes += size_of(record)
-            self._conversations.setdefault(key, {})[record.position] = (record, made)
+        if self._bytes + size <= self._most_bytes:
+            if kept is None:
+                kept = self._conversations[key] = _Kept()
+            self._bytes += size
+            kept.add(record, made, size)
 
     def forget(self, key: str) -> None:
         """Forget the conversation, for records of it were taken away."""
@@ -112,14 +135,17 @@ class Remembered:
 
     def _drop(self, key: str) -> None:
         self._whole.pop(key, None)
-        self._bytes -= sum(size_of(record) for record, _ in self._conversations.pop(key, {}).values())
+        self._bytes -= self._conversations.pop(key, _NOTHING).bytes
+
+
+_NOTHING: Final = _Kept()
 
 
 def size_of(record: StoredRecord) -> int:
     """About how many bytes the record takes with all that is made of it, as measured on messages of many shapes.
 
-    That is 2,200 for the record, its message and its marked copy, the payload and the text in it, and 30 for each quote
+    That is 1,000 for the record, its message and its marked copy, the payload and the text in it, and 30 for each quote
     and comma, of which there are more the more values JSON holds.
     """
     payload = record.payload
-    return 2_200 + 2 * len(payload) + 30 * (payload.count(b'"') + payload.count(b","))
+    return 1_000 + 2 * len(payload) + 30 * (payload.count(b'"') + payload.count(b","))

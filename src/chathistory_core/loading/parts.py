@@ -1,7 +1,6 @@
 """What of the records that were read a run may be shown, before it is mended and cut."""
 
 from collections.abc import Collection, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from chathistory_core.conversations import Loaded
@@ -41,10 +40,8 @@ class Parts:
         """Whether the message's role is one."""
         return self._trusted is None or message.role in self._trusted
 
-    def of(self, groups: Sequence[Sequence[ChatMessage]]) -> Part:
+    def _of(self, groups: Sequence[Sequence[ChatMessage]]) -> Part:
         """Those of each record."""
-        if self._trusted is None:
-            return Part(tuple(chain.from_iterable(groups)), _places(groups), ())
         messages: list[ChatMessage] = []
         places = []
         untrusted: list[int] = []
@@ -63,12 +60,7 @@ class Parts:
         """Those that stand before the run's turn where it is stored, and behind them what is still to be stored."""
         turn = None if turn_id is None else loaded.turn(turn_id)
         stop = len(loaded.groups) if turn is None else turn.start
-        before = shown(loaded.conversation.records, loaded.groups, turn_id, answered)[:stop]
-        return self.of([*before, unsaved] if unsaved else before)
-
-
-def _places(groups: Sequence[Sequence[ChatMessage]]) -> Sequence[int]:
-    """Which group each message is in."""
-    if set(map(len, groups)) == {1}:  # of most conversations, and no matter how long they are
-        return range(len(groups))
-    return [place for place, group in enumerate(groups) for _ in group]
+        before = shown(loaded, turn_id, answered)
+        if before is loaded.groups and turn is None and not unsaved and self._trusted is None:
+            return Part(loaded.messages, loaded.places, ())
+        return self._of([*before[:stop], unsaved])

@@ -1,7 +1,8 @@
 """A message of a conversation."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from functools import lru_cache
+from typing import Annotated, Any, Final, Self, TypeVar
 
 from pydantic import AfterValidator, AliasPath, Field, field_validator
 
@@ -12,11 +13,8 @@ from chathistory_core.messages.json_members import JsonObject, MarkedProperties
 from chathistory_core.messages.origin import Origin
 from chathistory_core.messages.source import ATTRIBUTION_KEY, SourceAttribution
 from chathistory_core.messages.times import Time
-from chathistory_core.messages.value import Value
+from chathistory_core.messages.value import Value, share_fields_set
 from chathistory_core.messages.white_space import is_blank
-
-_MARKED = "_marked"
-"""Where a message remembers its last mark, and itself with it: histories are marked anew on every turn."""
 
 
 class ChatRole(str):
@@ -54,6 +52,8 @@ class ChatMessage(Value):
     Frozen through and through. `model_copy(update=…)` makes a changed copy. `role` is any text, such as `system`,
     `user`, `assistant` and `tool` (a blank one cannot be stored); a blank `author_name` is none.
     """
+
+    __slots__ = ("_made_of", "_marked")  # no private attributes of pydantic, which are an object more in each message
 
     author_name: Annotated[str | None, AfterValidator(_author)] = None
     created_at: Time | None = None
@@ -97,17 +97,19 @@ class ChatMessage(Value):
     @property
     def origin(self) -> Origin | None:
         """What it was made of; None once it was changed. Takes no part in `==`."""
-        private = self.__pydantic_private__  # not through pydantic, which looks it up by name
-        return None if private is None else private.get("_origin")
+        origin: Origin | None = self._slot("_made_of")
+        return origin
+
+    def _slot(self, name: str) -> Any:
+        """What it holds beside its members, None where nothing was put there; `getattr` would ask pydantic."""
+        try:
+            return object.__getattribute__(self, name)
+        except AttributeError:
+            return None
 
     def with_origin(self, origin: Origin | None) -> Self:
         """The message, made of this."""
         return self._twin(self.additional_properties, origin)
-
-    def _made_of(self, origin: Origin | None) -> Self:
-        """The message itself, which nobody else holds yet, with this origin."""
-        object.__setattr__(self, "__pydantic_private__", {"_origin": origin})
-        return self
 
     @property
     def source(self) -> SourceAttribution:
@@ -117,16 +119,16 @@ class ChatMessage(Value):
 
     def with_source(self, source: SourceAttribution) -> Self:
         """The message with this mark; itself where it has it. Its origin stays, for marks are not stored."""
-        private: dict[str, Any] = self.__pydantic_private__ or self._made_of(None).__pydantic_private__ or {}
-        last: tuple[SourceAttribution, Self] | None = private.get(_MARKED)
-        if last is not None and (last[0] is source or last[0] == source):
-            return last[1]
+        last: Self | None = self._slot("_marked")  # histories are marked anew on every turn
+        if last is not None and last.source == source:
+            return last
         properties: Mapping[str, object] = self.additional_properties or {}
         if properties.get(ATTRIBUTION_KEY) == source:
             return self
-        marked = self._twin(FrozenDict({**properties, ATTRIBUTION_KEY: source}), self.origin)
-        private[_MARKED] = source, marked
-        return marked
+        marked = FrozenDict({**properties, ATTRIBUTION_KEY: source}) if properties else _only(source)
+        twin = self._twin(marked, self.origin)
+        object.__setattr__(self, "_marked", twin)
+        return twin
 
     def without_source(self) -> Self:
         """The message without its mark, or data in the mark's place; itself where there is none."""
@@ -138,13 +140,36 @@ class ChatMessage(Value):
 
     def __getstate__(self) -> dict[Any, Any]:
         """The message without the marked copy that it remembers."""
-        return {**super().__getstate__(), "__pydantic_private__": {"_origin": self.origin}}
+        return {**super().__getstate__(), "_made_of": self.origin}
+
+    def __setstate__(self, state: dict[Any, Any]) -> None:
+        """What `__getstate__` gave."""
+        super().__setstate__(state)
+        object.__setattr__(self, "_made_of", state["_made_of"])
 
     def _twin(self, properties: Mapping[str, Any] | None, origin: Origin | None) -> Self:
         """A copy without validation: histories are marked message by message."""
         twin = type(self).__new__(type(self))
         object.__setattr__(twin, "__dict__", {**self.__dict__, "additional_properties": properties})
-        object.__setattr__(twin, "__pydantic_fields_set__", self.__pydantic_fields_set__ | {"additional_properties"})
+        object.__setattr__(twin, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, "additional_properties"})
         object.__setattr__(twin, "__pydantic_extra__", None)
-        object.__setattr__(twin, "__pydantic_private__", {"_origin": origin})
-        return twin
+        object.__setattr__(twin, "__pydantic_private__", self.__pydantic_private__)
+        object.__setattr__(twin, "_made_of", origin)
+        return share_fields_set(twin)
+
+
+Made = TypeVar("Made", bound=ChatMessage)
+
+
+def made_of(message: Made, origin: Origin | None) -> Made:
+    """The message itself, which nobody else holds yet, with this origin."""
+    for content in message.contents:
+        share_fields_set(content)
+    object.__setattr__(message, "_made_of", origin)
+    return share_fields_set(message)
+
+
+@lru_cache(maxsize=100)
+def _only(source: SourceAttribution) -> FrozenDict[str, Any]:
+    """The properties of a message that has no others: a history is marked with one source."""
+    return FrozenDict({ATTRIBUTION_KEY: source})

@@ -8,8 +8,8 @@ stores its answer and not the request again.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import count, groupby
-from operator import itemgetter
 
+from chathistory_core.conversations import Loaded
 from chathistory_core.messages import (
     ChatMessage,
     Content,
@@ -21,7 +21,6 @@ from chathistory_core.messages import (
 from chathistory_core.records import StoredRecord
 from chathistory_core.views.repair import mended
 
-_TURN_ID = itemgetter(StoredRecord._fields.index("turn_id"))  # of thousands: a quarter of a loop's time
 _PREFIX = "kept-"
 
 
@@ -41,9 +40,9 @@ def is_kept(turn_id: str) -> bool:
     return _family_in(turn_id) is not None
 
 
-def kept_among(records: Iterable[StoredRecord]) -> frozenset[str]:
+def kept_among(records: Sequence[StoredRecord]) -> frozenset[str]:
     """The turn ids among the records that are of failed attempts."""
-    return frozenset(filter(is_kept, set(map(_TURN_ID, records))))
+    return frozenset(filter(is_kept, {record.turn_id for record in records}))
 
 
 def has_attempt(records: Iterable[StoredRecord], turn_id: str | None) -> bool:
@@ -61,20 +60,16 @@ def incomplete(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
     ]
 
 
-def shown(
-    records: Sequence[StoredRecord],
-    groups: Sequence[Sequence[ChatMessage]],
-    turn_id: str | None = None,
-    waiting: Collection[str] = (),
-) -> Sequence[Sequence[ChatMessage]]:
-    """What a model sees of each record, where `groups` has what the codec made of it.
+def shown(loaded: Loaded, turn_id: str | None = None, waiting: Collection[str] = ()) -> Sequence[Sequence[ChatMessage]]:
+    """What a model sees of each record that was loaded.
 
     `waiting` are turns whose answers are still to be stored.
 
     Left out is what is kept of the turn that is being tried again, the incomplete answers of a turn that was answered
     since, and of other incomplete answers the calls that nobody will answer any more. Nothing else changes.
     """
-    if not kept_among(records):
+    records, groups = loaded.conversation.records, loaded.groups
+    if not loaded.among(kept_among):
         return groups
     families = [_family_in(record.turn_id) for record in records]
     own = None if turn_id is None else _family(turn_id)

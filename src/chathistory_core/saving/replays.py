@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import NamedTuple
 
 from chathistory_core.conversations import Conversations, Loaded
@@ -158,7 +159,7 @@ class _Found(NamedTuple):
         if self.turn is None:
             return None
         answer = self.turn if self.kept else self.turn[records_of_request:]
-        return Replay(self.loaded.messages(answer))
+        return Replay(tuple(chain.from_iterable(self.loaded.groups[answer.start : answer.stop])))
 
     def written(self, place: range) -> Written:
         """What the write of these records got, as far as it is known."""

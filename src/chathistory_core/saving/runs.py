@@ -23,7 +23,7 @@ class Seen(NamedTuple):
         """Of what was loaded."""
         records = loaded.conversation.records
         last = tuple(record._replace(payload=b"") for record in records[-1:])
-        return cls(loaded.conversation._replace(records=last), kept_among(records))
+        return cls(loaded.conversation._replace(records=last), loaded.among(kept_among))
 
 
 class Run(NamedTuple):

@@ -9,6 +9,7 @@ from chathistory_core.formats.agent_framework.messages import TYPE, read, write
 from chathistory_core.formats.agent_framework.objects import Given, parse, take
 from chathistory_core.formats.agent_framework.origin import FrameworkOrigin
 from chathistory_core.messages import ChatMessage
+from chathistory_core.messages.message import made_of
 
 
 def decode(payload: bytes) -> tuple[ChatMessage, ...]:
@@ -17,7 +18,7 @@ def decode(payload: bytes) -> tuple[ChatMessage, ...]:
     Raises:
         DecodeError: it is no such object.
     """
-    return (read(parse(payload, 0), 0)._made_of(FrameworkOrigin(NAME, payload)),)  # noqa: SLF001 - a copy costs time
+    return (made_of(read(parse(payload, 0), 0), FrameworkOrigin(NAME, payload)),)
 
 
 def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
@@ -31,7 +32,7 @@ def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
         EncodeError: it holds what no record can: a value that is not JSON, a lone surrogate, more than 200 levels.
     """
     return [
-        read(value, index)._made_of(FrameworkOrigin(NAME, payload))  # noqa: SLF001 - as above
+        made_of(read(value, index), FrameworkOrigin(NAME, payload))
         for index, (value, payload) in enumerate(take(given))
     ]
 

@@ -9,6 +9,7 @@ from chathistory_core.formats.openai_chat.objects import Given, parse, take
 from chathistory_core.formats.openai_chat.reading import read
 from chathistory_core.formats.openai_chat.writing import write
 from chathistory_core.messages import ChatMessage, Origin, as_incomplete
+from chathistory_core.messages.message import made_of
 
 if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionMessageParam
@@ -21,7 +22,7 @@ def decode(payload: bytes) -> tuple[ChatMessage, ...]:
         DecodeError: it is no such object.
     """
     value, _ = parse(payload, 0)
-    return (read(value, 0)._made_of(Origin(NAME, payload)),)  # noqa: SLF001 - a copy costs time
+    return (made_of(read(value, 0), Origin(NAME, payload)),)
 
 
 def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
@@ -35,10 +36,7 @@ def load(given: Given | Sequence[Given]) -> list[ChatMessage]:
         DecodeError: there is no message in it.
         EncodeError: it holds what no record can: a value that is not JSON, a lone surrogate, more than 200 levels.
     """
-    return [
-        read(value, index)._made_of(Origin(NAME, payload))  # noqa: SLF001 - as above
-        for index, (value, payload) in enumerate(take(given))
-    ]
+    return [made_of(read(value, index), Origin(NAME, payload)) for index, (value, payload) in enumerate(take(given))]
 
 
 def load_chunks(chunks: Sequence[Given]) -> list[ChatMessage]:
