@@ -1,9 +1,9 @@
 """What a backend keeps and answers: cheap immutable values, for a read makes thousands."""
 
-import secrets
 from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b
+from os import urandom
 from typing import Literal, NamedTuple
 
 NO_REVISION = ""
@@ -14,12 +14,12 @@ Operation = Literal["append", "replace"]
 
 def new_revision() -> str:
     """A random token of 128 bits, for a revision or an epoch: none comes back after a clear or from a backup."""
-    return secrets.token_hex(16)
+    return urandom(16).hex()
 
 
 def new_turn_id() -> str:
     """A random token of 128 bits that names a turn."""
-    return secrets.token_hex(16)
+    return urandom(16).hex()
 
 
 class Record(NamedTuple):

@@ -27,7 +27,7 @@ from chathistory_core.messages.json_members import JsonObject, JsonValue, Proper
 from chathistory_core.messages.late import Late, LateJson, late, made_first
 from chathistory_core.messages.media_types import media_type_of
 from chathistory_core.messages.times import Time
-from chathistory_core.messages.value import Given, Value
+from chathistory_core.messages.value import BUILT_WHEN_USED, Given, Value
 
 
 class AIContent(Value):
@@ -364,13 +364,14 @@ else:  # a list given is kept as a tuple
         Field(strict=False),
     ]
 
-for _kind in (
-    McpServerToolResultContent,
-    CodeInterpreterToolCallContent,
-    CodeInterpreterToolResultContent,
-    ImageGenerationToolResultContent,
-    WebSearchToolResultContent,
-    ToolApprovalRequestContent,
-    ToolApprovalResponseContent,
-):
-    _kind.model_rebuild()
+if not BUILT_WHEN_USED:
+    for _kind in (
+        McpServerToolResultContent,
+        CodeInterpreterToolCallContent,
+        CodeInterpreterToolResultContent,
+        ImageGenerationToolResultContent,
+        WebSearchToolResultContent,
+        ToolApprovalRequestContent,
+        ToolApprovalResponseContent,
+    ):
+        _kind.model_rebuild()

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from chathistory_core.messages.frozen import Json
 
@@ -31,7 +32,7 @@ def folded(name: str) -> str:
 @cache
 def member_names(kind: type[BaseModel]) -> frozenset[str]:
     """The names of a model's members in JSON, folded."""
-    aliases = (field.validation_alias for field in kind.model_fields.values())
+    aliases = [field.validation_alias or to_camel(name) for name, field in kind.model_fields.items()]
     names = {folded(alias) for alias in aliases if isinstance(alias, str)}
     return frozenset(names | {"$type"} if "annotations" in names else names)
 

@@ -1,10 +1,15 @@
-"""Media types: what is one, and which one the name of a file tells."""
+"""Media types: what is one, and which one the name of a file tells.
+
+Patterns and table are made when somebody asks: most conversations hold none, and every import would wait for them.
+"""
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 _WORD: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE: Final = re.compile(rf"{_WORD}/{_WORD}(?: *; *{_WORD}(?:=(?:{_WORD}|\"[ !#-\[\]-~]*\"))?)*")
+_MEDIA_TYPE: Final = rf"{_WORD}/{_WORD}(?: *; *{_WORD}(?:=(?:{_WORD}|\"[ !#-\[\]-~]*\"))?)*"
 
 ANY_BYTES: Final = "application/octet-stream"
 """The media type of what nothing is known of."""
@@ -12,18 +17,18 @@ ANY_BYTES: Final = "application/octet-stream"
 
 def is_media_type(text: str) -> bool:
     """Whether the text is a media type, with parameters or without."""
-    return _MEDIA_TYPE.fullmatch(text) is not None
+    return re.fullmatch(_MEDIA_TYPE, text) is not None
 
 
 def media_type_of(uri: str) -> str:
     """What the last dot of a URI's path tells, from the same table as .NET's `MediaTypeMap`."""
-    path = _PATH.sub("", uri).partition("#")[0].partition("?")[0]
-    name = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), path).replace("\\", "/").rpartition("/")[2]
-    return _BY_EXTENSION.get(name.rpartition(".")[2].lower(), ANY_BYTES) if "." in name else ANY_BYTES
+    path = re.sub(_PATH, "", uri).partition("#")[0].partition("?")[0]
+    name = re.sub(_ESCAPED, lambda found: chr(int(found[1], 16)), path).replace("\\", "/").rpartition("/")[2]
+    return _by_extension().get(name.rpartition(".")[2].lower(), ANY_BYTES) if "." in name else ANY_BYTES
 
 
-_PATH: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-_ESCAPED: Final = re.compile("%(2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])")
+_PATH: Final = r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*"
+_ESCAPED: Final = "%(2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])"
 
 _TABLE: Final = """
 application/atom+xml atom
@@ -317,8 +322,11 @@ video/x-msvideo avi
 video/x-sgi-movie movie
 """
 
-_BY_EXTENSION: Final = {
-    extension: media_type
-    for media_type, *extensions in map(str.split, _TABLE.strip().splitlines())
-    for extension in extensions
-}
+
+@cache
+def _by_extension() -> Mapping[str, str]:
+    return {
+        extension: media_type
+        for media_type, *extensions in map(str.split, _TABLE.strip().splitlines())
+        for extension in extensions
+    }

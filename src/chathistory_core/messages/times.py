@@ -6,11 +6,10 @@ from typing import Annotated, Final, TypeAlias
 
 from pydantic import AwareDatetime, BeforeValidator
 
-_TIME: Final = re.compile(
+_TIME: Final = (
     r"(\d{4})-(\d\d)-(\d\d)"
     r"(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d*))?)?"
-    r" ?([Zz]|[+-]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,6})?)?)?)?)?",
-    re.ASCII,
+    r" ?([Zz]|[+-]\d\d(?::?\d\d(?::?\d\d(?:\.\d{1,6})?)?)?)?)?"
 )
 
 
@@ -20,7 +19,7 @@ def read_time(text: str) -> datetime:
     Raises:
         ValueError: it is no time.
     """
-    found = _TIME.fullmatch(text)
+    found = re.fullmatch(_TIME, text, re.ASCII)  # compiled when it is asked for: every import would wait for it
     if found is None:
         raise ValueError("no time of ISO 8601")
     year, month, day, hour, minute, second, fraction, zone = found.groups()

@@ -3,11 +3,15 @@
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
+from pydantic import VERSION, BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
 from pydantic_core import core_schema
 
 from chathistory_core.messages.frozen import CHANGED
+
+BUILT_WHEN_USED: Final = tuple(map(int, VERSION.split(".")[:2])) >= (2, 14)
+"""Whether models are built when they are first used and not when they are imported, which takes longer: pydantic before
+2.14 does not keep apart threads that use one for the first time."""
 
 
 class Value(BaseModel):
@@ -22,6 +26,7 @@ class Value(BaseModel):
         validate_by_alias=True,
         serialize_by_alias=True,
         hide_input_in_errors=True,
+        defer_build=BUILT_WHEN_USED,
     )
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002 - nothing in it can change

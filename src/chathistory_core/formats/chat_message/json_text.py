@@ -2,11 +2,10 @@
 
 import json
 import re
+from functools import cache
 from typing import Any, Final, NoReturn
 
-_ESCAPED: Final = re.compile(
-    "[\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ue000-\uf8ff\ufdd0-\ufdef\ufeff\ufffe\uffff\U00010000-\U0010ffff]"
-)
+_ESCAPED: Final = "[\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ue000-\uf8ff\ufdd0-\ufdef\ufeff\ufffe\uffff\U00010000-\U0010ffff]"
 """What is escaped beside the control characters: separators, private use, noncharacters and all beyond U+FFFF.
 
 .NET also escapes what its version of Unicode does not know; that we leave as it is, or the text would depend on ours.
@@ -29,7 +28,12 @@ def text_of(value: object) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     text.encode()
-    return _ESCAPED.sub(_escape, text)
+    return _escaped().sub(_escape, text)
+
+
+@cache
+def _escaped() -> re.Pattern[str]:
+    return re.compile(_ESCAPED)  # half a millisecond, which no import is to wait for
 
 
 def _escape(found: re.Match[str]) -> str:

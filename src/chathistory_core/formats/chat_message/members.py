@@ -5,6 +5,8 @@ from enum import Enum, auto
 from functools import cache
 from typing import Final, NamedTuple
 
+from pydantic.alias_generators import to_camel
+
 from chathistory_core.messages import (
     AIAnnotation,
     AIContent,
@@ -84,7 +86,7 @@ def _of(model: type[Value], **kinds: Kind) -> tuple[Member, ...]:
     fields = model.model_fields
     return tuple(
         Member(
-            name=str(fields[field].alias),
+            name=fields[field].alias or to_camel(field),
             field=field,
             kind=kind,
             required=fields[field].is_required(),

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from chathistory_core.errors import DecodeError, EncodeError
 from chathistory_core.formats.chat_message.json_text import depth, value_in
@@ -24,11 +24,16 @@ from chathistory_core.messages.white_space import is_blank
 
 name: Final = "chat-message"
 
-_read: Final = partial(TypeAdapter(ChatMessage).validator.validate_json, by_alias=True, by_name=False)
-"""Reads what we and .NET write, and nothing that `read_message` would read otherwise."""
 
-_read_late: Final = partial(_read, strict=True)
-"""The same, but puts off what `PutOff` says."""
+def _read(payload: bytes, *, context: Made | None = None, late: bool = False) -> ChatMessage:
+    """The message of what we and .NET write; refuses what `read_message` would read otherwise.
+
+    `late` puts off what `PutOff` says.
+    """
+    message: ChatMessage = ChatMessage.__pydantic_validator__.validate_json(
+        payload, context=context, strict=late or None, by_alias=True, by_name=False
+    )
+    return message
 
 
 def decode(payload: bytes) -> tuple[ChatMessage, ...]:
@@ -49,7 +54,7 @@ def read_payload(payload: bytes) -> ChatMessage:
 def _read_canonical(payload: bytes) -> ChatMessage | None:
     values = PutOff()
     try:
-        message: ChatMessage = _read_late(payload, context=values)
+        message = _read(payload, context=values, late=True)
         if values:
             if b"NaN" in payload or b"Infinity" in payload:  # the parser takes them for numbers, but JSON has none such
                 message = _read(payload)

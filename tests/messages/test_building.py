@@ -1,0 +1,57 @@
+"""Models are built when they are first used, where pydantic lets several threads do that, else on import."""
+
+import subprocess
+import sys
+
+import pytest
+from pydantic import VERSION
+
+SCRIPT = """
+import sys, threading, pydantic
+pydantic.VERSION = sys.argv[1]
+sys.setswitchinterval(1e-6)
+from chathistory_core import ChatMessage, MessageCodec
+from chathistory_core.formats import chat_message
+from chathistory_core.messages import *
+
+complete = ChatMessage.__pydantic_complete__
+payload = (
+    b'{"role":"tool","contents":[{"$type":"webSearchToolResult",'
+    b'"outputs":[{"$type":"text","text":"x"}],"callId":"c"}]}'
+)
+uses = [
+    lambda: TextContent(text="a"),
+    lambda: MessageCodec(),
+    lambda: chat_message.decode(payload),
+    lambda: chat_message.encode(ChatMessage.user("Hi")),
+    lambda: UsageContent(details=UsageDetails(input_token_count=1)).model_dump_json(),
+    lambda: ToolApprovalRequestContent(tool_call=FunctionCallContent(call_id="a", name="b"), request_id="c"),
+    lambda: WebSearchToolResultContent(call_id="c", outputs=[TextContent(text="x")]),
+    lambda: CitationAnnotation(title="x").model_dump_json(),
+]
+barrier = threading.Barrier(len(uses))
+
+def use(first):
+    barrier.wait()
+    for place in range(len(uses)):
+        uses[(first + place) % len(uses)]()
+    done.append(first)
+
+done = []
+threads = [threading.Thread(target=use, args=(first,)) for first in range(len(uses))]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+(message,) = chat_message.decode(payload)
+assert chat_message.encode(message) == payload
+assert ChatMessage.__pydantic_complete__
+print(complete, len(done) == len(uses))
+"""
+
+
+@pytest.mark.parametrize("version", ["2.13.9", VERSION])
+def test_threads_that_use_models_for_the_first_time_are_kept_apart(version: str) -> None:
+    run = subprocess.run([sys.executable, "-c", SCRIPT, version], capture_output=True, text=True, check=False)
+    built_at_once = tuple(map(int, version.split(".")[:2])) < (2, 14)
+    assert (run.stdout.split(), run.stderr) == ([str(built_at_once), "True"], "")
