@@ -5,7 +5,10 @@ import re
 from functools import cache
 from typing import Any, Final, NoReturn
 
-_ESCAPED: Final = "[\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ue000-\uf8ff\ufdd0-\ufdef\ufeff\ufffe\uffff\U00010000-\U0010ffff]"
+_ESCAPED: Final = (
+    "[\x7f-\xa0\u1680\u2000-\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ue000-\uf8ff\ufdd0-\ufdef\ufeff\ufffe\uffff\U00010000-\U0010ffff]"
+)
 """What is escaped beside the control characters: separators, private use, noncharacters and all beyond U+FFFF.
 
 .NET also escapes what its version of Unicode does not know; that we leave as it is, or the text would depend on ours.
