@@ -8,6 +8,7 @@ without such a member, as a whole in the text under `additionalProperties["chath
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 
 from chathistory_core.formats.chat_message.json_text import depth, flaw
@@ -129,17 +130,19 @@ def _unmarked(properties: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _write_members(value: Value, place: Place) -> Object:
     """The members of an object, but not the additional properties of a content or message."""
-    whole = isinstance(value, (AIContent, ChatMessage))
     call = value if isinstance(value, FunctionCallContent) else None
     written: Object = {}
-    for member in MEMBERS[model_of(type(value))]:
+    for member, writer in _members_of(type(value)):
         given = getattr(value, member.field)
-        if given is None or (whole and member.kind is Kind.PROPERTIES):
+        if given is None:
+            continue
+        if writer is None:
+            written[member.name] = given
             continue
         if call is not None and member.kind is Kind.ARGUMENTS and not can_stand(call, place):
             continue
         try:
-            written[member.name] = write_member(member, given, place)
+            written[member.name] = writer(given, place, member)
         except RefusedError:
             if member.optional and member.kind is not Kind.CONTENTS:
                 place.aside[place.path + pointer(member.name)] = _in_json(given)
@@ -153,6 +156,17 @@ def _write_members(value: Value, place: Place) -> Object:
     if call is not None and call.arguments_text is not None:
         place.aside["/arguments"] = call.arguments_text
     return written
+
+
+@cache
+def _members_of(kind: type[Value]) -> Sequence[tuple[Member, Writer | None]]:
+    """The members that `_write_members` writes, and what writes each: to look that up takes longer than most do."""
+    whole = issubclass(kind, (AIContent, ChatMessage))
+    return [
+        (member, _WRITERS[member.kind])
+        for member in MEMBERS[model_of(kind)]
+        if not (whole and member.kind is Kind.PROPERTIES)
+    ]
 
 
 def can_stand(call: FunctionCallContent, place: Place) -> bool:
