@@ -97,7 +97,7 @@ async def open_history(
             store_request_filter=store_request_filter,
             store_response_filter=store_response_filter,
         )
-        async with history._outbox.closing():  # noqa: SLF001 - nobody else sees its end
+        async with history._outbox:  # noqa: SLF001 - nobody else sees its end
             yield history
 
 

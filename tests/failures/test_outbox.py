@@ -457,3 +457,14 @@ def test_whenever_the_store_comes_and_goes_every_run_is_stored_once_in_its_order
     with caplog.at_level(logging.ERROR, "chathistory"):
         asyncio.run(run())
     assert caplog.text == ""
+
+
+def test_a_history_that_nobody_closes_ends_with_its_loop(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        history = await opening.__aenter__()
+        async with history.turn(history.session("k"), [ChatMessage.user("Hi")]):
+            pass
+
+    opening = open_history(f"sqlite:///{tmp_path}/history.db")
+    asyncio.run(run())
+    assert caplog.record_tuples == []

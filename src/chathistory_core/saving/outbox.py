@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 from chathistory_core.errors import ChatHistoryError, EpochChangedError, TurnConflictError
 from chathistory_core.messages import ChatMessage
@@ -149,21 +150,20 @@ class Outbox:
     def _forget(self, run: Run) -> None:
         self._waiting = [each for each in self._waiting if each.run is not run]
 
-    @asynccontextmanager
-    async def closing(self) -> AsyncIterator[None]:
-        """A block at whose end all that waits is tried once more.
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Try once more to store all that waits.
 
         Raises:
             ChatHistoryError: some of it is not stored, and is in the error's `unsaved`. Where the block raises too, the
                 log says so instead.
         """
-        try:
-            yield
-        except BaseException:
-            with suppress(Exception):  # the first error is the one to be seen
-                await self._empty()
-            raise
-        await self._empty()
+        with suppress(*(() if error is None else (Exception,))):  # the first error is the one to be seen
+            await self._empty()
 
     async def _empty(self) -> None:
         if not self._waiting:

@@ -110,7 +110,7 @@ class RemoteChatHistoryProvider(StoredChatHistoryProvider):
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(self._server)
-            await opening.enter_async_context(self._outbox.closing())
+            await opening.enter_async_context(self._outbox)
             self._opened = opening.pop_all()
         return self
 
