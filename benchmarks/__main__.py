@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
-from benchmarks import correctness, crowds, lengths, printed
+from benchmarks import agents, correctness, crowds, lengths, printed
 from benchmarks.contestants import ROOT
 from benchmarks.entrants import enter
 from benchmarks.floors import ROWS
@@ -27,7 +27,7 @@ from benchmarks.rounds import take_turns
 
 PAGES = ROOT / "docs" / "explanation"
 JSON = PAGES / "performance.json"
-SECTIONS = ("floors", "peers", "correctness")
+SECTIONS = ("floors", "peers", "correctness", "agents")
 
 
 class Run:
@@ -50,6 +50,9 @@ class Run:
             if {"peers", "correctness"} & set(self._sections):
                 with ExitStack() as stack:
                     found = self._side_by_side(found, Path(name), stack)
+            if "agents" in self._sections:
+                ratios = [*printed.ratios(agents.measure(quick=self._quick))]
+                found = found.model_copy(update={"agents": ratios})
         return found
 
     async def _floors(self, folder: Path) -> Sequence[Ratio]:

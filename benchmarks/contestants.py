@@ -40,7 +40,7 @@ class Contestant:
     def command(self) -> list[str]:
         if self.is_ours:
             return [sys.executable, str(ROOT / "benchmarks" / self.script), self.name]
-        return [_uv(), "run", "--quiet", "--script", str(ROOT / "benchmarks" / "peers" / self.script), self.name]
+        return [uv(), "run", "--quiet", "--script", str(ROOT / "benchmarks" / "peers" / self.script), self.name]
 
     @property
     def python_path(self) -> str:
@@ -122,7 +122,8 @@ class Worker:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
-def _uv() -> str:
+def uv() -> str:
+    """The path of uv, which makes the environments of others."""
     inside = ROOT / ".bootstrap" / ("Scripts" if os.name == "nt" else "bin") / "uv"
     found = shutil.which("uv") or shutil.which(str(inside))
     if found is None:

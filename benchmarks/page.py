@@ -55,12 +55,6 @@ Where a goal is not reached, profiles on the same machine show what the rest con
   thread cannot share. Of the thread's half the records take 8 µs, turn, head and digest 11, other Python 8, and the
   commit 24 to 27, for 32 conversations are nearly four pages of the log each. A bare commit with `FULL` is
   synchronised in some 100 µs here: there is less to share than on slower disks.
-- *The next turn of 10,000 messages*: two milliseconds are a dozen passes in which the list of 10,000 is copied,
-  flattened and compared by identity on its way to the model; the two ways to the store and back are the rest.
-- *Import*: pydantic itself 46 ms; 16 when the first model is made, for pydantic then looks for plugins among all
-  installed distributions; 33 the models of messages and their contents; 17 asyncio; some 25 the modules of ours.
-  Models that are built when they are first used would save half of theirs, but are not safe among threads in all
-  versions of pydantic that are allowed.
 """
 
 _TURNS = """
@@ -112,6 +106,22 @@ that is too long to be remembered is such a read.
 
 """
 
+_AGENTS = """
+## Inside Microsoft Agent Framework
+
+A turn of the framework's own agent, whose model answers at once, with `StoredHistoryProvider` and with the framework's
+providers: what the framework itself takes is in both. Those are told of no failure, and of a stream that is closed they
+store half an answer as a whole one where telemetry is on, as it is by default. A ratio above its goal is bold.
+
+"""
+
+_AGENTS_REST = """
+Of a turn of ours at 10 messages with SQLite, profiles say, the framework itself takes a third, and the two ways to the
+store another. 8 % is the framework's pipeline of middleware, by which ours sees failures and streams that are closed;
+10 % the conversion of messages, which are stored as the framework wrote them; 6 % copies of its objects, so that nobody
+changes what is remembered; 2 % a task of its own, in which a save survives that the agent is cancelled.
+"""
+
 _CORRECTNESS = """
 ## Whether everything is there
 
@@ -148,6 +158,7 @@ def made(results: Results) -> Mapping[str, str]:
         *(tables.operations(comparison, family) for family in tables.FAMILIES),
         _NORMAL + tables.other_durability(comparison),
         _NOT_AHEAD + tables.not_ahead(comparison),
+        _AGENTS + tables.floors(results.agents) + _AGENTS_REST,
         _CORRECTNESS.format(tasks=TASKS, turns=TURNS) + tables.correctness(results.correctness),
         f"\n## Versions\n\n{', '.join(f'{name} {version}' for name, version in sorted(versions.items()))}.\n",
     ]

@@ -20,6 +20,13 @@ def ratio(one: Ratio) -> None:
     )
 
 
+def ratios(found: Iterable[Ratio]) -> Iterator[Ratio]:
+    """Rows of the floors, as they come."""
+    for one in found:
+        ratio(one)
+        yield one
+
+
 def measured(found: Iterable[Measured]) -> Iterator[Measured]:
     """What one contestant took for one operation, as it comes."""
     for one in found:

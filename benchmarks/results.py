@@ -88,3 +88,5 @@ class Results(_Kept):
     field: Sequence[About] = ()
     measured: Sequence[Measured] = ()
     correctness: Sequence[Correctness] = ()
+    agents: Sequence[Ratio] = ()
+    """Turns of an agent of Microsoft Agent Framework."""

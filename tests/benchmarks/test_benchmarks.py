@@ -73,6 +73,16 @@ def test_ours_take_part_in_all_that_is_measured(found: dict[str, Any]) -> None:
     }
 
 
+def test_an_agent_takes_turns_with_our_provider_and_with_the_frameworks(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    run("agents", "--json", path)
+    found = Results.model_validate_json(path.read_bytes()).agents
+    assert [row.name for row in found if "File" in row.against] == [
+        f"SQLite NORMAL: a turn at {length} stored messages" for length in ("10", "100")
+    ]
+    assert all(row.ratio.median > 0 for row in found)
+
+
 @pytest.mark.parametrize(
     ("marks", "wrong"),
     [
