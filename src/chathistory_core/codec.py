@@ -43,7 +43,7 @@ class MessageCodec:
 
     def __init__(self, formats: Iterable[Format] = (chat_message, openai_chat, agent_framework, note)) -> None:
         """`formats` are those it reads."""
-        ChatMessage.model_rebuild()  # which may not be built yet: here no event loop waits for it
+        ChatMessage.model_rebuild()  # where it is not built yet: no message is to wait for that
         self._formats: dict[str, Format] = {}
         for one in formats:
             if one.name in self._formats:

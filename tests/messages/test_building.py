@@ -55,3 +55,42 @@ def test_threads_that_use_models_for_the_first_time_are_kept_apart(version: str)
     run = subprocess.run([sys.executable, "-c", SCRIPT, version], capture_output=True, text=True, check=False)
     built_at_once = tuple(map(int, version.split(".")[:2])) < (2, 14)
     assert (run.stdout.split(), run.stderr) == ([str(built_at_once), "True"], "")
+
+
+NAMES = """
+import sys, pydantic
+pydantic.VERSION = sys.argv[1]
+from chathistory_core import ChatMessage, messages
+
+class Contents:
+    pass  # of the caller, who means something else
+
+def own(kind):
+    class Own(kind):
+        mine: int = 0
+    return Own
+
+inside = (messages.TextContent(text="x"),)
+for name in sys.argv[2:]:
+    kind = getattr(messages, name)
+    member = "inputs" if "inputs" in kind.model_fields else "outputs"
+    assert kind.model_fields[member].alias == member
+    for model in own(kind), kind, own(kind):
+        assert getattr(model(call_id="c", **{member: list(inside)}), member) == inside
+assert ChatMessage(role="tool", contents=list(inside)).contents == inside
+"""
+
+WITH_CONTENTS = [
+    "McpServerToolResultContent",
+    "CodeInterpreterToolCallContent",
+    "CodeInterpreterToolResultContent",
+    "ImageGenerationToolResultContent",
+    "WebSearchToolResultContent",
+]
+
+
+@pytest.mark.parametrize("version", ["2.13.9", VERSION])
+def test_what_names_mean_where_a_model_is_first_used_is_no_matter(version: str) -> None:
+    command = [sys.executable, "-c", NAMES, version, *WITH_CONTENTS]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")

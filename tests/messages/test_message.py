@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from pydantic import PrivateAttr, ValidationError
+from pydantic import BaseModel, PrivateAttr, ValidationError
 
 from chathistory_core.formats import chat_message
 from chathistory_core.messages import (
@@ -348,3 +348,20 @@ def test_a_message_class_of_ones_own_keeps_its_private_attributes_in_copies() ->
     for copied in (message.with_source(MARK), message.with_origin(ORIGIN), message.with_source(MARK).without_source()):
         assert isinstance(copied, Scored)
         assert copied._score == 7
+
+
+def test_a_copy_does_not_change_with_a_private_attribute_of_the_message() -> None:
+    class Counting(ChatMessage):
+        _count: int = PrivateAttr(default=0)
+
+    message = Counting(role="user")
+    copied = message.with_source(MARK)
+    BaseModel.__setattr__(message, "_count", 1)
+    assert (message._count, copied._count) == (1, 0)
+
+
+def test_what_was_pickled_without_an_origin_is_read_without_one() -> None:
+    message, read = ChatMessage.user("hello"), ChatMessage.__new__(ChatMessage)
+    read.__setstate__(BaseModel.__getstate__(message))
+    assert read == message
+    assert read.origin is None

@@ -12,11 +12,14 @@ from pydantic import (
     AfterValidator,
     AliasPath,
     Field,
+    GetCoreSchemaHandler,
     PlainValidator,
+    PydanticUndefinedAnnotation,
     field_validator,
     model_serializer,
     model_validator,
 )
+from pydantic_core import CoreSchema
 
 from chathistory_core.messages.annotations import Annotations
 from chathistory_core.messages.argument_text import object_in
@@ -206,6 +209,27 @@ class ToolResultContent(AIContent):
     call_id: str
 
 
+class _DeclaredBelow:
+    """Annotates `Contents` where the name stands for nothing yet.
+
+    A name in quotes pydantic would look up where a model is first used, among the caller's names, and for a subclass in
+    the subclass's module.
+    """
+
+    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        try:
+            declared = Contents
+        except NameError as error:  # the model is built at the end of this module
+            raise PydanticUndefinedAnnotation.from_name_error(error) from None
+        return handler.generate_schema(declared)
+
+
+if TYPE_CHECKING:
+    ContentsInside: TypeAlias = "Contents"
+else:
+    ContentsInside = Annotated[Any, _DeclaredBelow()]
+
+
 class McpServerToolCallContent(AIContent):
     """A call of a tool of an MCP server, made by the model's service."""
 
@@ -220,7 +244,7 @@ class McpServerToolResultContent(AIContent):
     """What a tool of an MCP server gave back."""
 
     type: Literal["mcpServerToolResult"] = Field(default="mcpServerToolResult", alias="$type")
-    outputs: "Contents | None" = None
+    outputs: ContentsInside | None = None
     call_id: str
 
 
@@ -228,7 +252,7 @@ class CodeInterpreterToolCallContent(AIContent):
     """Code that the model's service ran."""
 
     type: Literal["codeInterpreterToolCall"] = Field(default="codeInterpreterToolCall", alias="$type")
-    inputs: "Contents | None" = None
+    inputs: ContentsInside | None = None
     call_id: str
 
 
@@ -236,7 +260,7 @@ class CodeInterpreterToolResultContent(AIContent):
     """What code that the model's service ran gave back."""
 
     type: Literal["codeInterpreterToolResult"] = Field(default="codeInterpreterToolResult", alias="$type")
-    outputs: "Contents | None" = None
+    outputs: ContentsInside | None = None
     call_id: str
 
 
@@ -251,7 +275,7 @@ class ImageGenerationToolResultContent(AIContent):
     """Images that the model's service made."""
 
     type: Literal["imageGenerationToolResult"] = Field(default="imageGenerationToolResult", alias="$type")
-    outputs: "Contents | None" = None
+    outputs: ContentsInside | None = None
     call_id: str
 
 
@@ -273,7 +297,7 @@ class WebSearchToolResultContent(AIContent):
     """What a web search by the model's service found."""
 
     type: Literal["webSearchToolResult"] = Field(default="webSearchToolResult", alias="$type")
-    outputs: "Contents | None" = None
+    outputs: ContentsInside | None = None
     call_id: str
 
 

@@ -145,7 +145,7 @@ class ChatMessage(Value):
     def __setstate__(self, state: dict[Any, Any]) -> None:
         """What `__getstate__` gave."""
         super().__setstate__(state)
-        object.__setattr__(self, "_made_of", state["_made_of"])
+        object.__setattr__(self, "_made_of", state.get("_made_of"))
 
     def _twin(self, properties: Mapping[str, Any] | None, origin: Origin | None) -> Self:
         """A copy without validation: histories are marked message by message."""
@@ -153,15 +153,16 @@ class ChatMessage(Value):
         object.__setattr__(twin, "__dict__", {**self.__dict__, "additional_properties": properties})
         object.__setattr__(twin, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, "additional_properties"})
         object.__setattr__(twin, "__pydantic_extra__", None)
-        object.__setattr__(twin, "__pydantic_private__", self.__pydantic_private__)
+        private = self.__pydantic_private__
+        object.__setattr__(twin, "__pydantic_private__", private and {**private})
         object.__setattr__(twin, "_made_of", origin)
         return share_fields_set(twin)
 
 
-Made = TypeVar("Made", bound=ChatMessage)
+Message = TypeVar("Message", bound=ChatMessage)
 
 
-def made_of(message: Made, origin: Origin | None) -> Made:
+def made_of(message: Message, origin: Origin | None) -> Message:
     """The message itself, which nobody else holds yet, with this origin."""
     for content in message.contents:
         share_fields_set(content)
