@@ -4,6 +4,7 @@ import asyncio
 import gc
 import sqlite3
 import tracemalloc
+import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from chathistory_core import (
     InvokedContext,
     InvokingContext,
     MessageCodec,
+    Record,
     StoredChatHistoryProvider,
     StoredRecord,
     TurnConflictError,
@@ -376,10 +378,11 @@ CALL = FunctionCallContent(
     [
         ChatMessage.user("Hi"),
         ChatMessage.assistant("Certainly. " * 1_000),
+        ChatMessage.assistant("Certainly. " * 1_000 + "🙂"),
         ChatMessage(role="assistant", contents=[CALL]),
         ChatMessage.tool("c", [{"leaves": "18:30", "platform": number, "late": [True, None]} for number in range(50)]),
     ],
-    ids=["short", "long", "call", "result"],
+    ids=["short", "long", "emoji", "call", "result"],
 )
 def test_what_is_remembered_takes_about_as_much_as_is_counted(message: ChatMessage) -> None:
     async def run() -> float:
@@ -401,6 +404,66 @@ def test_what_is_remembered_takes_about_as_much_as_is_counted(message: ChatMessa
             return taken / sum(map(size_of, records))
 
     assert 0.75 < asyncio.run(run()) < 1.25
+
+
+class Compressing(MessageCodec):
+    async def encode(self, key: str, messages: Sequence[ChatMessage]) -> Sequence[Record]:
+        return [
+            Record(zlib.compress(record.payload), f"{record.format}+zlib", record.payload)
+            for record in await super().encode(key, messages)
+        ]
+
+    async def decode(self, key: str, records: Sequence[StoredRecord]) -> Sequence[Sequence[ChatMessage]]:
+        inner = [
+            record._replace(payload=zlib.decompress(record.payload), format=record.format.partition("+")[0])
+            for record in records
+        ]
+        return await super().decode(key, inner)
+
+
+def test_what_a_codec_compresses_is_counted_as_it_is_remembered() -> None:
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            for codec in MessageCodec(), Compressing():
+                history = StoredChatHistoryProvider(backend, codec=codec, max_remembered_bytes=100_000)
+                session = history.session("ann")
+                await history.set_messages(session, [ChatMessage.assistant("Certainly. " * 1_000)] * 20)
+                remembered = [ref(message) for message in await history.messages(session)]
+                gc.collect()
+                assert sum(message() is not None for message in remembered) == 4  # of some 23,000 bytes each
+
+    asyncio.run(run())
+
+
+def test_a_codec_may_use_its_lists_again() -> None:
+    class Again(MessageCodec):
+        def __init__(self) -> None:
+            super().__init__()
+            self.group: list[ChatMessage] = []
+
+        async def decode(self, key: str, records: Sequence[StoredRecord]) -> Sequence[Sequence[ChatMessage]]:
+            if len(records) != 1:
+                return await super().decode(key, records)
+            self.group[:] = (await super().decode(key, records))[0]
+            return [self.group]
+
+    async def run() -> None:
+        async with MemoryBackend() as backend:
+            history = StoredChatHistoryProvider(backend, codec=Again())
+            session = history.session("ann")
+            for text in "abc":
+                async with history.turn(session, []) as turn:
+                    turn.add(ChatMessage.assistant(text))
+                assert await said(history, session) == [*"abc"[: "abc".index(text) + 1]]
+
+            class KeepAll:
+                async def reduce(self, messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+                    return [*messages, ChatMessage.user("d")]
+
+            await history.compact(session, KeepAll(), archive=False)
+            assert await said(history, session) == [*"abcd"]
+
+    asyncio.run(run())
 
 
 def test_a_remembered_message_is_nine_objects_to_the_garbage_collector() -> None:

@@ -11,6 +11,7 @@ from chathistory_core.conversations.loaded import Loaded
 from chathistory_core.conversations.marking import Marking
 from chathistory_core.conversations.remembering import Reading, Remembered
 from chathistory_core.errors import EpochChangedError
+from chathistory_core.formats.note import Note
 from chathistory_core.messages import ChatMessage
 from chathistory_core.pauses import Pauses
 from chathistory_core.reading import read_on
@@ -185,5 +186,6 @@ class Conversations:
 
 
 def _unmarked(group: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """The group where it is like that and nobody can change it: a codec may use a list of its own for the next one."""
     unmarked = [message.without_source() for message in group]
-    return group if all(map(is_, unmarked, group)) else unmarked
+    return group if isinstance(group, (tuple, Note)) and all(map(is_, unmarked, group)) else tuple(unmarked)

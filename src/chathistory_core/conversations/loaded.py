@@ -41,7 +41,7 @@ class Loaded:
         return self._places
 
     def among(self, find: Callable[[Sequence[StoredRecord]], frozenset[T]]) -> frozenset[T]:
-        """What the function finds in the records, whichever of them it is given at once."""
+        """What the function finds in the records: in all of them what it finds in each part of them."""
         found = self._among.get(find)
         if found is None:
             found = self._among[find] = find(self.conversation.records)
@@ -54,8 +54,8 @@ class Loaded:
         whole._among = {find: found | find(records) for find, found in self._among.items()}
         if self._messages is not None:
             whole._messages = (*self._messages, *chain.from_iterable(groups))
-        if isinstance(self._places, range) and _are_single(groups):
-            whole._places = range(len(whole.groups))
+        if self._places is not None:
+            whole._places = _followed_by(self._places, len(self.groups), _places(groups))
         return whole
 
     def turn(self, turn_id: str) -> range | None:
@@ -86,6 +86,12 @@ def _places(groups: Sequence[Sequence[ChatMessage]]) -> Sequence[int]:
     if _are_single(groups):  # of most conversations, and no matter how long they are
         return range(len(groups))
     return [place for place, group in enumerate(groups) for _ in group]
+
+
+def _followed_by(places: Sequence[int], groups: int, newer: Sequence[int]) -> Sequence[int]:
+    if isinstance(places, range) and isinstance(newer, range):
+        return range(groups + len(newer))
+    return [*places, *(groups + place for place in newer)]
 
 
 def _are_single(groups: Sequence[Sequence[ChatMessage]]) -> bool:

@@ -38,8 +38,7 @@ class _Kept:
 
     def remove(self, position: int) -> int:
         """How many bytes that was."""
-        size = size_of(self.records.pop(position))
-        del self.made[position]
+        size = size_of(self.records.pop(position), self.made.pop(position))
         self.bytes -= size
         return size
 
@@ -115,7 +114,7 @@ class Remembered:
         kept = self._conversations.get(key)
         if kept is not None and record.position in kept.records:
             self._bytes -= kept.remove(record.position)
-        size = size_of(record)
+        size = size_of(record, made)
         while self._conversations and self._bytes + size > self._most_bytes:
             oldest = next(iter(self._conversations))
             if oldest == key:
@@ -141,11 +140,16 @@ class Remembered:
 _NOTHING: Final = _Kept()
 
 
-def size_of(record: StoredRecord) -> int:
+def size_of(record: StoredRecord, made: Sequence[ChatMessage] = ()) -> int:
     """About how many bytes the record takes with all that is made of it, as measured on messages of many shapes.
 
     That is 1,000 for the record, its message and its marked copy, the payload and the text in it, and 30 for each quote
-    and comma, of which there are more the more values JSON holds.
+    and comma, of which there are more the more values JSON holds. Beside a payload that is compressed or encrypted
+    stands the one in it. Of a text with an emoji each character takes four bytes.
     """
-    payload = record.payload
-    return 1_000 + 2 * len(payload) + 30 * (payload.count(b'"') + payload.count(b","))
+    payload, size = record.payload, 1_000
+    origin = made[0].origin if made and "+" in record.format else None
+    if origin is not None:
+        payload, size = origin.payload, size + len(payload)
+    has_emoji = b"\xf0" in payload or (b"\\" in payload and (rb"\uD83" in payload or rb"\ud83" in payload))
+    return size + (5 if has_emoji else 2) * len(payload) + 30 * (payload.count(b'"') + payload.count(b","))

@@ -162,8 +162,11 @@ class Outbox:
             ChatHistoryError: some of it is not stored, and is in the error's `unsaved`. Where the block raises too, the
                 log says so instead.
         """
-        with suppress(*(() if error is None else (Exception,))):  # the first error is the one to be seen
+        try:
             await self._empty()
+        except Exception:
+            if error is None:  # else that one is to be seen
+                raise
 
     async def _empty(self) -> None:
         if not self._waiting:
