@@ -131,15 +131,17 @@ async def main(*, quick: bool, as_json: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="chb") as path:
         folder = Path(path)
         with ValkeyServer(port=0, unix_socket_path=folder / "valkey", data_dir=folder):
-            async with AsyncExitStack() as stack:
-                everyone = await providers(stack, folder, f"unix://{folder}/valkey")
-                lengths = QUICK if quick else LENGTHS
-                found = {length: await measure(everyone, length, *counts) for length, counts in lengths.items()}
+            found: dict[int, Mapping[str, Sequence[float]]] = {}
+            for length, counts in (QUICK if quick else LENGTHS).items():
+                async with AsyncExitStack() as stack:  # new providers, for what they hold would be looked through again
+                    (folder / str(length)).mkdir()
+                    everyone = await providers(stack, folder / str(length), f"unix://{folder}/valkey")
+                    found[length] = await measure(everyone, length, *counts)
     if as_json:
         print(json.dumps(found))
         return
     print(f"{'milliseconds a turn, at':<36}" + "".join(f"{length:>10,}" for length in found))
-    for name in everyone:
+    for name in next(iter(found.values())):
         print(f"{name:<36}" + "".join(f"{median(times[name]) * 1_000:>10.2f}" for times in found.values()))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from chathistory_core.errors import ConfigurationError, CorruptRecordError, DecodeError, UnknownFormatError
-from chathistory_core.formats import agent_framework, chat_message, note, openai_chat
+from chathistory_core.formats import chat_message, note
 from chathistory_core.formats.format import Format
 from chathistory_core.messages import ChatMessage
 from chathistory_core.pauses import Pauses
@@ -41,11 +41,11 @@ class Codec(Protocol):
 class MessageCodec:
     """Writes what nobody changed as its client's own object, and everything else as `chat-message`."""
 
-    def __init__(self, formats: Iterable[Format] = (chat_message, openai_chat, agent_framework, note)) -> None:
-        """`formats` are those it reads."""
+    def __init__(self, formats: Iterable[Format] | None = None) -> None:
+        """`formats` are those it reads, all of this library by default."""
         ChatMessage.model_rebuild()  # where it is not built yet: no message is to wait for that
         self._formats: dict[str, Format] = {}
-        for one in formats:
+        for one in _all_formats() if formats is None else formats:
             if one.name in self._formats:
                 raise ConfigurationError(f"format {one.name!r} is given twice: a codec has one reader a format")
             self._formats[one.name] = one
@@ -83,6 +83,12 @@ class MessageCodec:
             except DecodeError as error:
                 raise CorruptRecordError(key, record.position, str(error)) from None
         return groups
+
+
+def _all_formats() -> Iterable[Format]:
+    from chathistory_core.formats import agent_framework, openai_chat  # a backend alone needs neither
+
+    return chat_message, openai_chat, agent_framework, note
 
 
 def _stands_whole(messages: Sequence[ChatMessage], start: int) -> bool:

@@ -6,8 +6,7 @@ together: the reasoning that led to it, an approval request and the answer to it
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from chathistory_core.messages import ChatMessage
 from chathistory_core.views.matching import Matches, Place, carries, is_system, works
@@ -15,8 +14,7 @@ from chathistory_core.views.matching import Matches, Place, carries, is_system, 
 Kind: TypeAlias = Literal["system", "user", "assistant", "tools"]
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """The messages from `start` to before `stop`, which stand or fall together."""
 
     kind: Kind

@@ -5,8 +5,8 @@ counts which would be moved aside again. Else a message could show us what it hi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeVar, cast
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from chathistory_core.formats.chat_message.json_text import text_of, value_in
 from chathistory_core.formats.chat_message.members import BY_NAME, CALLS, CONTENTS, MEMBERS, Kind, Member
@@ -224,8 +224,7 @@ def _read_call(value: object, place: Place, member: Member) -> Content:
     raise UnreadableError(f"`{member.name}` is no call")
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """The classes of annotations, or of regions."""
 
     kind: str
