@@ -51,7 +51,7 @@ is bold.
 _REST = """
 Where a goal is not reached, profiles on the same machine show what the rest consists of:
 
-- *SQLite, 32 tasks*: half of an append, 53 µs, is the encoding of its four messages on the event loop, which the
+- *SQLite, 32 tasks*: half of an append, some 50 µs, is the encoding of its four messages on the event loop, which the
   thread cannot share. Of the thread's half the records take 8 µs, turn, head and digest 11, other Python 8, and the
   commit 24 to 27, for 32 conversations are nearly four pages of the log each. A bare commit with `FULL` is
   synchronised in some 100 µs here: there is less to share than on slower disks.
@@ -100,9 +100,9 @@ _NOT_AHEAD = """
 ## Where ours is not ahead
 
 Behind each is what it took, as a multiple of ours. A library with a star parses JSON and validates nothing, so that a
-first read costs it less than validation alone. Of a first read of ours of 10,000 messages half, of 100,000 two thirds
-is Python's garbage collector, which looks again and again through all that was made so far. A turn of a conversation
-that is too long to be remembered is such a read.
+first read costs it less than validation alone. Of a first read of ours of 10,000 messages at least a fifth, of 100,000
+more than half is Python's garbage collector, which looks again and again through all that was made so far. A turn of a
+conversation that is too long to be remembered is such a read.
 
 """
 
