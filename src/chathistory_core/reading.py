@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from chathistory_core.backend import ChatHistoryBackend
-from chathistory_core.errors import EpochChangedError
+from chathistory_core.errors import BackendError, EpochChangedError
 from chathistory_core.records import Conversation, StoredRecord
 
 
@@ -54,13 +54,27 @@ async def erase(backend: ChatHistoryBackend, prefix: str, *, everything: bool = 
     """Clear every conversation whose key begins with `prefix`, until a pass finds none; how many were cleared.
 
     `everything=True` stands for the empty prefix, which is not taken by itself.
+
+    Raises:
+        BackendError: a conversation is there again however often it is cleared.
     """
     if not prefix and not everything:
         raise ValueError("an empty prefix would clear every conversation: say `everything=True` where that is meant")
     if prefix and everything:
         raise ValueError(f"`everything=True` goes with an empty prefix, not with {prefix!r}")
     cleared = 0
+    times: dict[str, int] = {}
     while page := await backend.summaries(prefix=prefix, limit=1_000):
+        times = {summary.key: times.get(summary.key, 0) + 1 for summary in page}
         for summary in page:
+            if times[summary.key] > _TIMES:
+                raise BackendError(
+                    f"conversation {summary.key!r} is there again after it was cleared {_TIMES} times: stop whoever "
+                    "writes to it, or check that the backend's `clear` removes it"
+                )
             cleared += await backend.clear(summary.key)
     return cleared
+
+
+_TIMES = 100
+"""How often `erase` clears a conversation that comes back."""

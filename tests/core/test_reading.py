@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from chathistory_core import (
+    BackendError,
     Conversation,
     ConversationSummary,
     EpochChangedError,
@@ -222,6 +223,28 @@ def test_erasing_goes_on_until_a_pass_finds_nothing() -> None:
             await say(backend, "a", key="ann/first")
             assert await erase(backend, "ann/") == 4
             assert await backend.summaries() == ()
+
+    asyncio.run(scenario())
+
+
+def test_erasing_ends_where_a_conversation_comes_back_every_time() -> None:
+    class Keeping(MemoryBackend):
+        """Says that it has cleared, and has not."""
+
+        calls = 0
+
+        async def clear(self, key: str, *, expected_revision: str | None = None) -> bool:  # noqa: ARG002 - a backend's
+            self.calls += 1
+            return True
+
+    async def scenario() -> None:
+        async with Keeping() as backend:
+            await say(backend, "a", key="ann/1")
+            with pytest.raises(
+                BackendError, match="conversation 'ann/1' is there again after it was cleared 100 times"
+            ):
+                await erase(backend, "ann/")
+            assert backend.calls == 100
 
     asyncio.run(scenario())
 
