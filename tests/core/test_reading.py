@@ -233,7 +233,7 @@ def test_erasing_ends_where_a_conversation_comes_back_every_time() -> None:
 
         calls = 0
 
-        async def clear(self, key: str, *, expected_revision: str | None = None) -> bool:  # noqa: ARG002 - a backend's
+        async def clear(self, key: str, *, expected_revision: str | None = None) -> bool:
             self.calls += 1
             return True
 
