@@ -9,7 +9,7 @@ from typing import TypeVar
 from redis.asyncio import Redis
 
 from benchmarks.floors import by_hand
-from benchmarks.floors.bench import Bench, Store, timed
+from benchmarks.floors.bench import STORES, Bench, Store, timed
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
 from chathistory_core import ChatHistoryBackend, ChatMessage, Record, new_turn_id
@@ -148,7 +148,6 @@ async def beside_a_reader(bench: Bench, *, store: Store, decoded: bool) -> tuple
 
 _BY_HAND = "encoding and the same rows by hand in sqlite3, a transaction and a hop to a thread each"
 _SQLITE: tuple[Store, ...] = ("SQLite NORMAL", "SQLite FULL")
-_STORES: tuple[Store, ...] = ("memory", "SQLite FULL", "Redis")
 
 ROWS = (
     *(Row(f"{one}: append, one task", _BY_HAND, 1.10, partial(sqlite, store=one, tasks=1)) for one in _SQLITE),
@@ -166,7 +165,7 @@ ROWS = (
     Row("Redis: append of records, 32 tasks", "bare RPUSH of the payloads, 32 tasks", 1.5, partial(redis, tasks=TASKS)),
     *(
         Row(f"{one}: append to 1,000,000 messages", "append to a new conversation", 1.10, partial(at_length, store=one))
-        for one in _STORES
+        for one in STORES
     ),
     *(
         Row(
@@ -175,7 +174,7 @@ ROWS = (
             2.0,
             partial(beside_a_reader, store=one, decoded=False),
         )
-        for one in _STORES[1:]
+        for one in STORES[1:]
     ),
     *(
         Row(
@@ -184,6 +183,6 @@ ROWS = (
             None,
             partial(beside_a_reader, store=one, decoded=True),
         )
-        for one in _STORES[1:]
+        for one in STORES[1:]
     ),
 )

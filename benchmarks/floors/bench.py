@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from benchmarks.ours import messages_of
 from benchmarks.servers import started
@@ -14,6 +14,9 @@ from chathistory_core import ChatHistoryBackend, ChatMessage, MessageCodec, Reco
 T = TypeVar("T")
 
 Store = Literal["memory", "SQLite FULL", "SQLite NORMAL", "Redis"]
+
+STORES: Final[Sequence[Store]] = ("memory", "SQLite FULL", "Redis")
+"""One of each backend, as most rows have them."""
 
 _AT_ONCE = 10_000
 """Records that filling gives to one append."""

@@ -4,7 +4,7 @@ from functools import partial
 
 from pydantic import TypeAdapter
 
-from benchmarks.floors.bench import Bench, Store, timed
+from benchmarks.floors.bench import STORES, Bench, Store, timed
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
 from chathistory_core import ChatHistoryBackend, ChatMessage, StoredChatHistoryProvider
@@ -60,12 +60,10 @@ async def newest(bench: Bench, *, store: Store) -> tuple[Sample, Sample]:
     )
 
 
-_STORES: tuple[Store, ...] = ("memory", "SQLite FULL", "Redis")
-
 ROWS = (
     *(
         Row(f"{one}: get of 1,000, first time", "validation alone", 1.20, partial(validation, store=one))
-        for one in _STORES
+        for one in STORES
     ),
     *(
         Row(
@@ -75,7 +73,7 @@ ROWS = (
             partial(next_turn, store=one),
             rounds=9,
         )
-        for one in _STORES
+        for one in STORES
     ),
-    *(Row(f"{one}: last 20 of 1,000,000", "last 20 of 100", 1.15, partial(newest, store=one)) for one in _STORES),
+    *(Row(f"{one}: last 20 of 1,000,000", "last 20 of 100", 1.15, partial(newest, store=one)) for one in STORES),
 )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from benchmarks.floors.bench import Bench, Store
+from benchmarks.floors.bench import STORES, Bench, Store
 from benchmarks.floors.row import Row
 from benchmarks.rounds import Sample
 from chathistory_core import ChatHistoryBackend, StoredChatHistoryProvider
@@ -78,8 +78,6 @@ async def with_collections(bench: Bench, *, store: Store) -> tuple[Sample, Sampl
     return stall, collection
 
 
-_STORES: tuple[Store, ...] = ("memory", "SQLite FULL", "Redis")
-
 ROWS = (
     *(
         Row(
@@ -89,7 +87,7 @@ ROWS = (
             partial(without_collections, store=one),
             rounds=9,
         )
-        for one in _STORES
+        for one in STORES
     ),
     *(
         Row(
@@ -99,6 +97,6 @@ ROWS = (
             partial(with_collections, store=one),
             rounds=9,
         )
-        for one in _STORES
+        for one in STORES
     ),
 )

@@ -12,6 +12,7 @@ from chathistory_core.conversations import Conversations, Loaded
 from chathistory_core.errors import RevisionConflictError, TurnConflictError
 from chathistory_core.formats.note import Note
 from chathistory_core.messages import ChatMessage
+from chathistory_core.messages.prefix import begins_with
 from chathistory_core.records import NO_REVISION, Record, Written
 from chathistory_core.reducers import Reducer, SummaryReducer
 from chathistory_core.saving.kept import shown
@@ -94,7 +95,7 @@ def _shown(loaded: Loaded) -> list[ChatMessage]:
 
 
 def _same(view: Sequence[ChatMessage], messages: Sequence[ChatMessage]) -> bool:
-    return len(view) == len(messages) and all(one is other for one, other in zip(view, messages, strict=True))
+    return len(view) == len(messages) and begins_with(view, messages)
 
 
 async def _rewritten(conversations: Conversations, loaded: Loaded, view: Sequence[ChatMessage]) -> list[Record]:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from operator import is_
 from typing import overload
 
 from chathistory_core.backend import ChatHistoryBackend
@@ -13,6 +12,7 @@ from chathistory_core.conversations.remembering import Reading, Remembered
 from chathistory_core.errors import EpochChangedError
 from chathistory_core.formats.note import Note
 from chathistory_core.messages import ChatMessage
+from chathistory_core.messages.prefix import begins_with
 from chathistory_core.pauses import Pauses
 from chathistory_core.reading import read_on
 from chathistory_core.records import NO_REVISION, Conversation, Record, StoredRecord, Written
@@ -188,4 +188,4 @@ class Conversations:
 def _unmarked(group: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """The group where it is like that and nobody can change it: a codec may use a list of its own for the next one."""
     unmarked = [message.without_source() for message in group]
-    return group if isinstance(group, (tuple, Note)) and all(map(is_, unmarked, group)) else tuple(unmarked)
+    return group if isinstance(group, (tuple, Note)) and begins_with(group, unmarked) else tuple(unmarked)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from functools import cache
 
-from pydantic import BaseModel
-from pydantic.alias_generators import to_camel
+from pydantic import AliasPath, BaseModel
+from pydantic.fields import FieldInfo
 
 from chathistory_core.messages.frozen import Json
+from chathistory_core.messages.value import json_name
 
 _DEPTHS = {"annotations": (3, 5), "details": (2,)}
 """How long a pointer is that leads to a member of a known object inside a content."""
@@ -32,9 +33,14 @@ def folded(name: str) -> str:
 @cache
 def member_names(kind: type[BaseModel]) -> frozenset[str]:
     """The names of a model's members in JSON, folded."""
-    aliases = [field.validation_alias or to_camel(name) for name, field in kind.model_fields.items()]
-    names = {folded(alias) for alias in aliases if isinstance(alias, str)}
+    spelled = ((name, field) for name, field in kind.model_fields.items() if not _is_unspelled(field))
+    names = {folded(json_name(name, field)) for name, field in spelled}
     return frozenset(names | {"$type"} if "annotations" in names else names)
+
+
+def _is_unspelled(field: FieldInfo) -> bool:
+    """Whether no JSON spells the member: it is read from Python alone."""
+    return isinstance(field.validation_alias, AliasPath)
 
 
 def is_extra(kind: type[BaseModel], key: str) -> bool:

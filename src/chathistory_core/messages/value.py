@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from pydantic import VERSION, BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
 from pydantic_core import core_schema
 
 from chathistory_core.messages.frozen import CHANGED
@@ -86,9 +87,14 @@ def share_fields_set(value: Typed) -> Typed:
 _FIELDS_SETS: Final = dict[frozenset[str], set[str]]()
 
 
+def json_name(name: str, field: FieldInfo) -> str:
+    """How the member is called in JSON; pydantic may tell that no sooner than the model is built."""
+    return field.alias or to_camel(name)
+
+
 def with_type(value: Typed) -> Typed:
     """What was read with its `$type`; `ValueError` where it took the default."""
-    if "type" not in value.model_fields_set:
+    if "type" not in value.__pydantic_fields_set__:
         raise ValueError("`$type` is missing")
     return value
 

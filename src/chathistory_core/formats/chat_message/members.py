@@ -5,8 +5,6 @@ from enum import Enum, auto
 from functools import cache
 from typing import Final, NamedTuple
 
-from pydantic.alias_generators import to_camel
-
 from chathistory_core.messages import (
     AIAnnotation,
     AIContent,
@@ -39,7 +37,7 @@ from chathistory_core.messages import (
     WebSearchToolResultContent,
 )
 from chathistory_core.messages.extras import folded
-from chathistory_core.messages.value import Value
+from chathistory_core.messages.value import Value, json_name
 
 
 class Kind(Enum):
@@ -86,7 +84,7 @@ def _of(model: type[Value], **kinds: Kind) -> tuple[Member, ...]:
     fields = model.model_fields
     return tuple(
         Member(
-            name=fields[field].alias or to_camel(field),
+            name=json_name(field, fields[field]),
             field=field,
             kind=kind,
             required=fields[field].is_required(),
