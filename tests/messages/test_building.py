@@ -94,3 +94,8 @@ def test_what_names_mean_where_a_model_is_first_used_is_no_matter(version: str) 
     command = [sys.executable, "-c", NAMES, version, *WITH_CONTENTS]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_codec_builds_the_models_so_that_no_message_waits() -> None:
+    script = "from chathistory_core import *; MessageCodec(); assert ChatMessage.__pydantic_complete__"
+    subprocess.run([sys.executable, "-c", script], check=True)
